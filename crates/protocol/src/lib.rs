@@ -1,12 +1,34 @@
-//! What Stasis promises: types, laws and digests.
+//! The laws of Stasis: types, decisions and digests. No I/O, no clock, no randomness.
 //!
-//! Every change of truth is decided here as a pure function of stored rows, a command and a given time. The crate does
-//! no I/O, reads no clock and draws no randomness: time, randomness and ids come in as arguments.
+//! Every change of truth is one function of this crate: the current rows and a command go in, the changed rows and
+//! their events, or a typed refusal, come out. `now` and fresh ids are arguments. Stores only lock, load, decide and
+//! save, so no two of them can disagree; nothing outside this crate changes a status.
+//!
+//! Where to start: [`run::EDGES`] lists every legal edge, [`command`] every way to change a run, [`decide`] how each is
+//! decided. [`json`] holds the one parser that every body meeting a digest goes through.
 
+pub mod approval;
+pub mod call;
 pub mod code;
+pub mod command;
+pub mod decide;
+pub mod delivery;
 pub mod digest;
+pub mod event;
 pub mod id;
+pub mod journal;
 pub mod json;
 pub mod limits;
+pub mod obligation;
+pub mod plan;
+pub mod policy;
 pub mod principal;
+pub mod refusal;
+pub mod registry;
+pub mod rows;
+pub mod run;
+pub mod schema;
 pub mod time;
+pub mod tool;
+pub mod wait;
+pub mod workflow;

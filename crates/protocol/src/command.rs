@@ -1,0 +1,313 @@
+//! The commands of the ledger: the only ways in which truth changes (runs.md section 1).
+//!
+//! Owns: what each command carries, and what it is answered. [`crate::decide`] decides them. A caller that lost an
+//! answer looks at the rows the command names and acts on what it finds.
+
+use crate::approval::{Method, Verdict};
+use crate::call::Outcome;
+use crate::digest::Digest;
+use crate::id::{ApprovalId, CallId, RequestId, RunId, WaitId, WorkerId};
+use crate::journal::Entry;
+use crate::json::Canonical;
+use crate::policy::{Obligation, Strength};
+use crate::principal::Principal;
+use crate::rows::NewBody;
+use crate::run::{Charge, Failure, Head, Kind, PatternRef, Run, Settings, Snapshot, Status, WaitMode};
+use crate::time::Time;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// A command on one run.
+#[derive(Clone, Debug)]
+pub enum Command {
+    Admit(Box<Admit>),
+    Claim(Claim),
+    Hop(Box<Hop>),
+    Decide(Box<Decide>),
+    /// A wait whose time has come: an approval's expiry, a timer.
+    Expire(WaitId),
+    Cancel(Cancel),
+    /// One run of the recovery pass (section 14).
+    Recover { run: RunId, reach: Reach },
+    /// Cleanup of a final run that is done.
+    Clean { run: RunId, debt: crate::rows::Debt },
+}
+
+/// The rows a command starts from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Subject<'a> {
+    /// A run that is not there yet, unless its key is known.
+    New(&'a Admit),
+    Run(RunId),
+    /// The run of this approval.
+    Approval(ApprovalId),
+    /// The run of this wait.
+    Wait(WaitId),
+}
+
+/// An authenticated principal at a door. Rights are checked inside the command, not only at the door.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Caller {
+    pub principal: Principal,
+    pub method: Method,
+    pub strength: Strength,
+    pub request: RequestId,
+}
+
+/// A worker of this process that can take the hop in the same commit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Taker {
+    pub worker: WorkerId,
+    pub ttl: Duration,
+}
+
+/// E-1, and E-3 with it where `taker` is given.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Admit {
+    pub by: Caller,
+    pub run: RunId,
+    pub pattern: PatternRef,
+    pub kind: Kind,
+    pub plan: Digest,
+    pub input: NewBody,
+    pub settings: Settings,
+    pub acts_for: Option<String>,
+    pub idempotency_key: Option<String>,
+    /// Over workflow key, named revision, input, session, queue, priority and deadline.
+    pub request_digest: Digest,
+    pub queue: String,
+    pub priority: u8,
+    pub session: Option<String>,
+    pub deadline: Option<Time>,
+    pub labels: BTreeMap<String, String>,
+    pub retry_of: Option<RunId>,
+    pub taker: Option<Taker>,
+}
+
+/// What the store found under an idempotency key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct KnownKey {
+    pub run: RunId,
+    pub request_digest: Digest,
+}
+
+/// E-3.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Claim {
+    pub run: RunId,
+    pub seq: u32,
+    pub taker: Taker,
+}
+
+/// A write of a hop. It carries its claim's token; without the token of the claim on the row it changes nothing.
+#[derive(Clone, Debug)]
+pub struct Hop {
+    pub run: RunId,
+    pub token: u64,
+    pub progress: Progress,
+    pub act: Act,
+}
+
+/// Journal entries, outcomes and charges that ride with a hop's next durable command (R-334, C-99).
+#[derive(Clone, Debug, Default)]
+pub struct Progress {
+    /// Journal length these entries follow on; must be the row's.
+    pub base: u32,
+    pub entries: Vec<Entry>,
+    /// Questions to publish, for calls among `entries` or already stored.
+    pub asks: Vec<Ask>,
+    pub conclusions: Vec<Conclusion>,
+    pub charge: Charge,
+    pub nodes: Vec<(crate::event::Kind, crate::event::Facts)>,
+    /// Number of the first line of `log`; lines the row already counts are dropped (W-177).
+    pub log_base: u32,
+    pub log: Vec<String>,
+    pub bodies: Vec<NewBody>,
+}
+
+/// A question to publish.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Ask {
+    pub id: ApprovalId,
+    pub wait: WaitId,
+    pub call: CallId,
+    pub kind: crate::approval::Kind,
+    pub obligation: Obligation,
+    pub policy: Digest,
+    pub claim: Option<crate::run::Body>,
+    pub form: Option<crate::run::Body>,
+    pub unrenderable: bool,
+    pub operands: Vec<(String, Digest)>,
+}
+
+/// What became of a call.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Conclusion {
+    pub call: CallId,
+    pub end: Concluded,
+}
+
+/// The ends a hop can report.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Concluded {
+    /// Ok, error or denied; `at` and `gate` of the outcome of a call without durable gate are the worker's.
+    Ended(Outcome),
+    /// Dispatched, and the outcome cannot be learned (C-121). A settle question is published unless a lookup or key
+    /// is still to be tried.
+    Ambiguous { settle: Option<Box<Ask>> },
+    /// One more attempt with the same engine key, or another lookup, recorded before it starts (C-233).
+    Attempt,
+}
+
+/// What the hop does beside recording its progress.
+#[derive(Clone, Debug)]
+pub enum Act {
+    /// Nothing more: publishes questions and stores outcomes.
+    Record,
+    /// The dispatch gate of a call (C-103). `arguments` are the very bytes the handler will get.
+    Dispatch { call: CallId, arguments: Canonical, operands: Vec<(String, Digest)> },
+    /// E-7 on every open wait, with a checkpoint; E-9 and E-3 follow where the set is satisfied already.
+    Park { checkpoint: NewCheckpoint, mode: WaitMode, taker: Option<Taker> },
+    /// E-8.
+    HandBack { checkpoint: Option<NewCheckpoint> },
+    /// E-12.
+    Finish { result: NewBody },
+    /// E-13 or E-14.
+    Fail(Failure),
+    /// The hop of a stopping run has stopped.
+    Acknowledge,
+}
+
+/// A checkpoint to be saved in the transaction of its park.
+#[derive(Clone, Debug)]
+pub struct NewCheckpoint {
+    pub schema: String,
+    pub body: NewBody,
+    /// The journal's head that the body names.
+    pub journal: Head,
+    pub snapshot: Option<(Snapshot, NewBody)>,
+}
+
+/// A verdict brought by a door.
+#[derive(Clone, Debug)]
+pub struct Decide {
+    pub by: Caller,
+    pub approval: ApprovalId,
+    pub verdict: Verdict,
+    /// Digest of the arguments that were shown (C-171).
+    pub arguments_digest: Option<Digest>,
+    pub edit: Option<Edit>,
+    pub answer: Option<Answered>,
+    pub reason: Option<NewBody>,
+    pub unrenderable: bool,
+    pub taker: Option<Taker>,
+}
+
+/// Complete new arguments, already judged by the tool's schema. The judgement is a function of the bytes and of the
+/// immutable tool spec, so it holds inside the transaction as it did outside.
+#[derive(Clone, Debug)]
+pub struct Edit {
+    pub arguments: Canonical,
+    /// The tool digest whose schema was used; the decision compares it with the binding's.
+    pub judged_by: Digest,
+    /// The schema's refusal, if any, with a sentence.
+    pub fault: Option<(crate::code::Code, String)>,
+    /// Content hashes of the operands the new arguments name (C-142).
+    pub operands: Vec<(String, Digest)>,
+}
+
+/// A gate's form answer, or the result that `happened` gives, judged by its schema.
+#[derive(Clone, Debug)]
+pub struct Answered {
+    pub body: NewBody,
+    pub fault: Option<String>,
+}
+
+/// E-16, and E-17 with it where nothing is left to stop.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Cancel {
+    pub by: Caller,
+    pub run: RunId,
+}
+
+/// Which claims recovery may take over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reach {
+    /// Those whose deadline passed by the store's clock.
+    Lapsed,
+    /// Also those of every other worker: this process holds the only lock on the store.
+    Others(WorkerId),
+}
+
+/// One renewal for all claims of a worker; it writes no event.
+#[derive(Clone, Debug)]
+pub struct Renew {
+    pub worker: WorkerId,
+    pub ttl: Duration,
+    pub claims: Vec<(RunId, u64)>,
+}
+
+/// What a worker learns about one of its claims.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Renewed {
+    Until { deadline: Time, stopping: bool },
+    StaleClaim,
+}
+
+/// What a command did.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    Admitted { run: Box<Run>, created: bool },
+    /// The hop is this worker's; the run row carries the token.
+    Claimed { run: Box<Run> },
+    /// A hop's write is stored; `status` is the run's now.
+    Stored { run: Box<Run> },
+    /// The dispatch gate was passed; the handler may start, as this attempt.
+    Dispatched { attempt: u8 },
+    /// The gate let nothing through, and the approval or call says so for ever, or asks anew.
+    NotDispatched { code: crate::code::Code, detail: String },
+    Decided(Box<Decided>),
+    /// An expiry, cancel, recovery or cleanup; `changed` is false if there was nothing to do.
+    Settled { run: Box<Run>, changed: bool, repaired: bool },
+}
+
+/// The answer to a decision.
+#[derive(Clone, Debug)]
+pub struct Decided {
+    pub approval: crate::approval::Approval,
+    pub run: Run,
+    /// False for a repeat of a decision that stands already.
+    pub changed: bool,
+}
+
+impl Command {
+    pub fn subject(&self) -> Subject<'_> {
+        match self {
+            Command::Admit(admit) => Subject::New(admit),
+            Command::Claim(claim) => Subject::Run(claim.run),
+            Command::Hop(hop) => Subject::Run(hop.run),
+            Command::Decide(decide) => Subject::Approval(decide.approval),
+            Command::Expire(wait) => Subject::Wait(*wait),
+            Command::Cancel(cancel) => Subject::Run(cancel.run),
+            Command::Recover { run, .. } | Command::Clean { run, .. } => Subject::Run(*run),
+        }
+    }
+}
+
+impl Answer {
+    /// The run's row after the command, where the command answers with one.
+    pub fn run(&self) -> Option<&Run> {
+        match self {
+            Answer::Admitted { run, .. }
+            | Answer::Claimed { run }
+            | Answer::Stored { run }
+            | Answer::Settled { run, .. } => Some(run),
+            Answer::Decided(decided) => Some(&decided.run),
+            Answer::Dispatched { .. } | Answer::NotDispatched { .. } => None,
+        }
+    }
+
+    pub fn status(&self) -> Option<Status> {
+        self.run().map(Run::status)
+    }
+}

@@ -1,0 +1,269 @@
+//! One line of a run's timeline (runs.md section 17).
+//!
+//! Owns: the kinds, the record and the hash chain. Every decision writes its events with its change, in one
+//! transaction; there is no other log of record. Facts hold ids, digests, states, numbers and short texts,
+//! never arguments, results, reasons or secrets.
+
+use crate::digest::Digest;
+use crate::id::RunId;
+use crate::json::Canonical;
+use crate::run::{Head, Status};
+use crate::time::Time;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// An event as stored.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Event {
+    pub run: RunId,
+    /// From 0, without gaps.
+    pub seq: u32,
+    pub kind: Kind,
+    pub at: Time,
+    pub facts: Canonical,
+    /// Digest of the run's event before it; event 0 is bound to run id and pattern digest instead.
+    pub prev: Digest,
+    pub digest: Digest,
+}
+
+/// The kinds of R-356 that this version writes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Kind {
+    Run(Status),
+    NodeEntered,
+    NodeWaiting,
+    NodeEnded,
+    NodeFailed,
+    CallEntered,
+    CallDispatched,
+    CallEnded,
+    CallAmbiguous,
+    CallSettled,
+    ApprovalRequested,
+    ApprovalVoted,
+    ApprovalEdited,
+    ApprovalApproved,
+    ApprovalRejected,
+    ApprovalExpired,
+    ApprovalCancelled,
+    WaitEnded,
+    WaitClosed,
+    TimerFired,
+    ClaimTaken,
+    ClaimLapsed,
+    CheckpointSaved,
+    CheckpointLegacy,
+    ContainmentOpened,
+    ContainmentAcknowledged,
+    AttemptRefused,
+    ReportLate,
+    SnapshotUnused,
+}
+
+impl Kind {
+    const OTHERS: [(Kind, &'static str); 28] = [
+        (Kind::NodeEntered, "node.entered"),
+        (Kind::NodeWaiting, "node.waiting"),
+        (Kind::NodeEnded, "node.ended"),
+        (Kind::NodeFailed, "node.failed"),
+        (Kind::CallEntered, "call.entered"),
+        (Kind::CallDispatched, "call.dispatched"),
+        (Kind::CallEnded, "call.ended"),
+        (Kind::CallAmbiguous, "call.ambiguous"),
+        (Kind::CallSettled, "call.settled"),
+        (Kind::ApprovalRequested, "approval.requested"),
+        (Kind::ApprovalVoted, "approval.voted"),
+        (Kind::ApprovalEdited, "approval.edited"),
+        (Kind::ApprovalApproved, "approval.approved"),
+        (Kind::ApprovalRejected, "approval.rejected"),
+        (Kind::ApprovalExpired, "approval.expired"),
+        (Kind::ApprovalCancelled, "approval.cancelled"),
+        (Kind::WaitEnded, "wait.ended"),
+        (Kind::WaitClosed, "wait.closed"),
+        (Kind::TimerFired, "timer.fired"),
+        (Kind::ClaimTaken, "claim.taken"),
+        (Kind::ClaimLapsed, "claim.lapsed"),
+        (Kind::CheckpointSaved, "checkpoint.saved"),
+        (Kind::CheckpointLegacy, "checkpoint.legacy"),
+        (Kind::ContainmentOpened, "containment.opened"),
+        (Kind::ContainmentAcknowledged, "containment.acknowledged"),
+        (Kind::AttemptRefused, "attempt.refused"),
+        (Kind::ReportLate, "report.late"),
+        (Kind::SnapshotUnused, "checkpoint.snapshot_unused"),
+    ];
+
+    /// The wire text: `run.<status>`, `call.ended` and so on.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Kind::Run(status) => match status {
+                Status::Queued => "run.queued",
+                Status::Running => "run.running",
+                Status::AwaitingHardware => "run.awaiting_hardware",
+                Status::AwaitingConsent => "run.awaiting_consent",
+                Status::AwaitingDelegate => "run.awaiting_delegate",
+                Status::AwaitingSignal => "run.awaiting_signal",
+                Status::AwaitingTimer => "run.awaiting_timer",
+                Status::Cancelling => "run.cancelling",
+                Status::Failing => "run.failing",
+                Status::Done => "run.done",
+                Status::Failed => "run.failed",
+                Status::Cancelled => "run.cancelled",
+            },
+            other => {
+                let named = Kind::OTHERS.iter().find(|(kind, _)| *kind == other);
+                named.expect("every kind but run.* is in the table").1
+            }
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Kind> {
+        if let Some(status) = text.strip_prefix("run.") {
+            return Status::parse(status).map(Kind::Run);
+        }
+        Kind::OTHERS.iter().find(|(_, name)| *name == text).map(|(kind, _)| *kind)
+    }
+
+    /// `run.done`, `run.failed`, `run.cancelled`.
+    pub fn is_terminal(self) -> bool {
+        matches!(self, Kind::Run(status) if status.is_final())
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What an event says; at most 8 KiB. Keys are written sorted, as canonical JSON wants them.
+#[derive(Clone, Default, Debug, Serialize)]
+#[serde(transparent)]
+pub struct Facts(BTreeMap<&'static str, Fact>);
+
+/// One value among the facts.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+pub enum Fact {
+    Text(String),
+    Number(u64),
+    Flag(bool),
+    List(Vec<String>),
+    None,
+}
+
+impl Facts {
+    pub fn new() -> Facts {
+        Facts::default()
+    }
+
+    /// Adds a text: an id, digest, state or short text.
+    pub fn with(mut self, key: &'static str, value: impl ToString) -> Facts {
+        self.0.insert(key, Fact::Text(value.to_string()));
+        self
+    }
+
+    pub fn number(mut self, key: &'static str, value: impl Into<u64>) -> Facts {
+        self.0.insert(key, Fact::Number(value.into()));
+        self
+    }
+
+    pub fn flag(mut self, key: &'static str, value: bool) -> Facts {
+        self.0.insert(key, Fact::Flag(value));
+        self
+    }
+
+    pub fn list(mut self, key: &'static str, values: impl IntoIterator<Item = impl ToString>) -> Facts {
+        self.0.insert(key, Fact::List(values.into_iter().map(|v| v.to_string()).collect()));
+        self
+    }
+
+    /// Adds a text, or `null`.
+    pub fn maybe(mut self, key: &'static str, value: Option<impl ToString>) -> Facts {
+        self.0.insert(key, value.map_or(Fact::None, |v| Fact::Text(v.to_string())));
+        self
+    }
+}
+
+#[derive(Serialize)]
+struct Record<'a> {
+    schema: &'static str,
+    run: RunId,
+    seq: u32,
+    kind: &'static str,
+    at: Time,
+    facts: &'a Canonical,
+    prev: Digest,
+}
+
+impl Event {
+    pub const SCHEMA: &'static str = "stasis.event.v1";
+
+    /// The next event of a chain.
+    pub fn next(run: RunId, head: Head, at: Time, kind: Kind, facts: &Facts) -> Event {
+        let facts = crate::json::to_canonical(facts).expect("facts are texts, numbers and flags");
+        let mut event =
+            Event { run, seq: head.len, kind, at, facts, prev: head.digest, digest: Digest::ZERO };
+        event.digest = event.computed();
+        event
+    }
+
+    /// `prev` of event 0: bound to run id and pattern digest.
+    pub fn origin(run: RunId, pattern: Digest) -> Digest {
+        #[derive(Serialize)]
+        struct Origin {
+            schema: &'static str,
+            run: RunId,
+            pattern: Digest,
+        }
+        Digest::record(&Origin { schema: "stasis.event-origin.v1", run, pattern })
+    }
+
+    /// The digest this event must have; verification compares it with the stored one (C-278).
+    pub fn computed(&self) -> Digest {
+        Digest::record(&Record {
+            schema: Event::SCHEMA,
+            run: self.run,
+            seq: self.seq,
+            kind: self.kind.as_str(),
+            at: self.at,
+            facts: &self.facts,
+            prev: self.prev,
+        })
+    }
+
+    pub fn head(&self) -> Head {
+        Head { len: self.seq + 1, digest: self.digest }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_reads_back_from_its_text() {
+        let statuses = Status::ALL.into_iter().map(Kind::Run);
+        for kind in statuses.chain(Kind::OTHERS.into_iter().map(|(kind, _)| kind)) {
+            assert_eq!(Kind::parse(kind.as_str()), Some(kind));
+            assert_eq!(kind.is_terminal(), ["run.done", "run.failed", "run.cancelled"].contains(&kind.as_str()));
+        }
+    }
+
+    #[test]
+    fn each_event_names_the_one_before_it() {
+        let run = RunId::mint(Time::from_millis(7), 0, 7);
+        let pattern = Digest::of("pattern");
+        let start = Head { len: 0, digest: Event::origin(run, pattern) };
+        let at = Time::from_millis(8);
+        let first = Event::next(run, start, at, Kind::Run(Status::Queued), &Facts::new().with("cause", "admission"));
+        let second = Event::next(run, first.head(), at, Kind::ClaimTaken, &Facts::new());
+        assert_eq!((first.seq, second.seq), (0, 1));
+        assert_eq!(first.prev, Event::origin(run, pattern));
+        assert_ne!(Event::origin(run, pattern), Event::origin(run, Digest::of("other")));
+        assert_eq!(second.prev, first.digest); // C-275
+        let mut altered = first.clone();
+        altered.at = Time::from_millis(9);
+        assert_ne!(altered.computed(), first.digest);
+    }
+}

@@ -1,0 +1,118 @@
+//! What is registered beside runs: workflows, tools, policy, principals, tokens (the "laws" a decision is made under).
+//!
+//! Owns: the registry as decisions see it, and the commands that change it. Stores keep it in one small table set and
+//! hold a copy in memory that changes only with a commit, so a decision reads it without a load.
+
+use crate::command::Caller;
+use crate::digest::Digest;
+use crate::id::{PatternId, TokenId};
+use crate::json::Canonical;
+use crate::policy::PolicyVersion;
+use crate::principal::{Principal, Right};
+use crate::run::Settings;
+use crate::time::Time;
+use crate::workflow::{Manifest, Pattern, Workflow};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Everything registered.
+#[derive(Clone, Debug, Default)]
+pub struct Registry {
+    pub workflows: BTreeMap<String, Workflow>,
+    /// Every tool ever registered, by name and version, with its digest; specs are blobs by digest (C-10, C-43).
+    pub tools: BTreeMap<String, BTreeMap<String, Tool>>,
+    pub policy: Arc<PolicyVersion>,
+    pub principals: BTreeMap<String, Principal>,
+    pub tokens: BTreeMap<TokenId, Token>,
+    /// Digests of grants that were revoked (C-45).
+    pub revoked_grants: BTreeSet<Digest>,
+}
+
+/// One registered version of a tool.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Tool {
+    pub digest: Digest,
+    /// Digest of the grant that came with it.
+    pub grant: Digest,
+    pub registered_at: Time,
+    pub withdrawn_at: Option<Time>,
+}
+
+/// An API token: what is stored of it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Token {
+    pub id: TokenId,
+    /// SHA-256 of the secret; the secret itself is shown once and kept nowhere.
+    pub secret: Digest,
+    pub principal: String,
+    /// The principal's rights, or fewer.
+    pub rights: Option<BTreeSet<Right>>,
+    pub created_at: Time,
+    pub expires_at: Option<Time>,
+    pub revoked_at: Option<Time>,
+}
+
+/// A command on the registry.
+#[derive(Clone, Debug)]
+pub enum Change {
+    Register(Box<Register>),
+    Activate { by: Caller, key: String, revision: u32 },
+    /// Applies a configuration's tools, policy and principals (I-19).
+    Apply(Box<Apply>),
+    Withdraw { by: Caller, tool: String, version: Option<String> },
+    MintToken { by: Caller, token: Box<Token> },
+    RevokeToken { by: Caller, token: TokenId },
+}
+
+/// Registers a workflow's content; equal content is the known revision again.
+#[derive(Clone, Debug)]
+pub struct Register {
+    pub by: Caller,
+    pub id: PatternId,
+    pub manifest: Manifest,
+    pub title: Option<String>,
+    pub settings: Settings,
+    /// Activate it too, which is the default.
+    pub activate: bool,
+    /// Source, plan, tool specs and grants by digest (C-43, R-343).
+    pub blobs: Vec<(Digest, Arc<[u8]>)>,
+}
+
+/// A configuration to apply.
+#[derive(Clone, Debug)]
+pub struct Apply {
+    pub by: Caller,
+    /// Name, version, spec bytes (canonical) and grant of each tool.
+    pub tools: Vec<NewTool>,
+    pub policy: Arc<PolicyVersion>,
+    pub principals: Vec<Principal>,
+}
+
+#[derive(Clone, Debug)]
+pub struct NewTool {
+    pub name: String,
+    pub version: String,
+    pub digest: Digest,
+    /// The whole canonical spec, uncovered fields too.
+    pub spec: Canonical,
+    pub grant: Canonical,
+}
+
+/// What a registry command did.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Answer {
+    Registered { pattern: Pattern, created: bool, active: bool },
+    Changed(bool),
+}
+
+impl Registry {
+    /// The version a plan takes when it names none: the one registered last and not withdrawn (I-68).
+    pub fn newest(&self, name: &str) -> Option<(&str, &Tool)> {
+        self.tools
+            .get(name)?
+            .iter()
+            .filter(|(_, tool)| tool.withdrawn_at.is_none())
+            .max_by_key(|(version, tool)| (tool.registered_at, version.as_str()))
+            .map(|(version, tool)| (version.as_str(), tool))
+    }
+}
