@@ -1,0 +1,84 @@
+//! Making an image: starting Python once, and writing its memory down as where every guest begins.
+//!
+//! The result depends on the module and the library alone: there is no clock, randomness or file of this machine in it.
+
+use wasmtime::{Module, Store};
+
+use super::module::{self, ModuleFault};
+use super::stdlib;
+pub use super::stdlib::Tree;
+use crate::engine;
+use crate::guest::describe;
+use crate::host::{self, Exports, Host};
+
+/// The version of what this file does to a module. It is part of a recipe's digest, so that a change here makes a new image.
+pub const BAKE_VERSION: u32 = 1;
+
+/// Why no image was made.
+#[derive(Debug, thiserror::Error)]
+pub enum BakeError {
+    #[error("the module cannot be used: {0}")]
+    Module(String),
+    #[error("the module cannot be rewritten: {0}")]
+    Rewrite(#[from] ModuleFault),
+    #[error("Python did not start: {reason}: {words}")]
+    Init { reason: String, words: String },
+}
+
+/// What came out, for those who watch.
+#[derive(Debug)]
+pub struct Baked {
+    pub wasm: Vec<u8>,
+    pub memory_bytes: usize,
+    /// What the boot module said.
+    pub words: String,
+}
+
+/// Bakes `wasm`, an asyncified module as the recipe links it, with `library` as Python's standard library.
+pub fn bake(wasm: &[u8], library: Tree) -> Result<Baked, BakeError> {
+    let unusable = |error: wasmtime::Error| BakeError::Module(describe(&error));
+    let engine = engine::single().map_err(unusable)?;
+    let module = Module::new(&engine, wasm).map_err(unusable)?;
+    let mut linker = host::linker(&engine, &module).map_err(unusable)?;
+    stdlib::define(&mut linker, &module, library).map_err(unusable)?;
+    let pre = linker.instantiate_pre(&module).map_err(unusable)?;
+    let mut store = Store::new(&engine, Host::idle());
+    store.limiter(|host| &mut host.memory);
+    store.set_epoch_deadline(u64::MAX / 2); // nobody moves the epoch here
+    let started = crate::pool::now_or_never(async {
+        let instance = pre.instantiate_async(&mut store).await?;
+        let exports = Exports::of(&mut store, &instance)?;
+        store.data_mut().set_exports(exports.clone());
+        instance
+            .get_typed_func::<(), ()>(&mut store, "_initialize")?
+            .call_async(&mut store, ())
+            .await?;
+        let status = instance
+            .get_typed_func::<(), i32>(&mut store, "guest_init")?
+            .call_async(&mut store, ())
+            .await?;
+        wasmtime::Result::Ok((exports, status))
+    });
+    let words = store.data_mut().take_last_words();
+    let exports = match started {
+        Ok((exports, 0)) => exports,
+        Ok((_, status)) => {
+            return Err(BakeError::Init {
+                reason: format!("status {status}"),
+                words,
+            });
+        }
+        Err(error) => {
+            return Err(BakeError::Init {
+                reason: describe(&error),
+                words,
+            });
+        }
+    };
+    let memory = exports.memory.data(&store);
+    Ok(Baked {
+        wasm: module::with_memory(wasm, memory)?,
+        memory_bytes: memory.len(),
+        words,
+    })
+}
