@@ -1,71 +1,54 @@
 //! Rules about the pages: links lead somewhere, every code has its page, the map and the changelog are there.
 
-use std::collections::BTreeSet;
-
 use super::Fault;
 use crate::tree::{File, Tree};
 
 const CODES: &str = "crates/protocol/src/code.rs";
 const PAGES: &str = "docs/errors/";
 
-/// Every wire code has a page `docs/errors/<code>.md`, and every page there is of a code.
+/// A row of the table of codes.
+#[derive(Debug, PartialEq, Eq)]
+struct Row<'a> {
+    line: usize,
+    code: &'a str,
+    http: Option<&'a str>,
+}
+
+/// Every wire code has a page `docs/errors/<code>.md` that names its HTTP status, and every page there is of a code.
 pub(super) fn error_pages(tree: &Tree) -> Vec<Fault> {
-    let Some(table) = tree.get(CODES) else {
-        return Vec::new();
-    };
-    let codes = codes(&table.text);
-    let pages: BTreeSet<&str> = tree
-        .files
-        .iter()
-        .filter_map(|file| file.path.strip_prefix(PAGES)?.strip_suffix(".md"))
-        .filter(|name| *name != "README")
-        .collect();
+    let Some(table) = tree.get(CODES) else { return Vec::new() };
+    let rows = rows(&table.text);
     let mut faults = Vec::new();
-    if codes.is_empty() {
-        faults.push(Fault::new(
-            CODES,
-            0,
-            "no code found: has the table another form now?",
-        ));
+    if rows.is_empty() {
+        faults.push(Fault::new(CODES, 0, "no code found: has the table another form now?"));
     }
-    for (line, code) in &codes {
-        if !pages.contains(code.as_str()) {
-            faults.push(Fault::new(
-                CODES,
-                *line,
-                format!("{code} has no page {PAGES}{code}.md"),
-            ));
+    for Row { line, code, http } in &rows {
+        let path = format!("{PAGES}{code}.md");
+        let status = http.map_or("no HTTP status".to_owned(), |status| format!("HTTP {status}"));
+        match tree.get(&path) {
+            None => faults.push(Fault::new(CODES, *line, format!("{code} has no page {path}"))),
+            Some(page) if page.text.contains(&status) => {}
+            Some(_) => faults.push(Fault::new(&path, 0, format!("does not say `{status}`"))),
         }
     }
-    for page in pages
-        .iter()
-        .filter(|page| !codes.iter().any(|(_, code)| code == *page))
-    {
+    let pages = tree.files.iter().filter_map(|file| file.path.strip_prefix(PAGES)?.strip_suffix(".md"));
+    for page in pages.filter(|page| *page != "README" && !rows.iter().any(|row| row.code == *page)) {
         faults.push(Fault::new(&format!("{PAGES}{page}.md"), 0, "no such code"));
     }
     faults
 }
 
-/// The wire codes of the table in protocol: the first text on each line that opens a row of it.
-fn codes(text: &str) -> Vec<(usize, String)> {
-    let row = |line: &str| {
-        let (_, rest) = line.split_once("=> ")?;
-        let (code, _) = rest
-            .strip_prefix('"')
-            .or_else(|| rest.strip_prefix("(\""))?
-            .split_once('"')?;
-        Some(code.to_owned())
-    };
-    let named = text
-        .lines()
-        .enumerate()
-        .filter_map(|(at, line)| Some((at + 1, row(line)?)));
-    named
-        .filter(|(_, code)| {
-            code.bytes()
-                .all(|byte| byte.is_ascii_lowercase() || byte == b'_')
-        })
-        .collect()
+/// The rows of the table of codes in protocol.
+fn rows(text: &str) -> Vec<Row<'_>> {
+    text.lines().enumerate().filter_map(|(at, line)| row(at + 1, line)).collect()
+}
+
+/// One row: `Name "text" 409 retry;`, status and retry only where there is one.
+fn row(line: usize, text: &str) -> Option<Row<'_>> {
+    let (name, rest) = text.trim().strip_suffix(';')?.split_once(" \"")?;
+    let (code, rest) = rest.split_once('"')?;
+    let http = rest.split_whitespace().find(|word| word.bytes().all(|byte| byte.is_ascii_digit()));
+    name.bytes().all(|byte| byte.is_ascii_alphanumeric()).then_some(Row { line, code, http })
 }
 
 /// Links of the pages to files of the tree and to headings.
@@ -184,16 +167,17 @@ mod tests {
     }
 
     #[test]
-    fn a_code_without_a_page_and_a_page_without_a_code_are_found() {
-        let table = "match self {\n    Code::Rejected => \"approval_rejected\",\n    Code::Busy => \"session_busy\",\n}\n";
+    fn a_code_without_its_page_and_a_page_without_its_code_are_found() {
+        let table = "codes! {\n    // one\n    Rejected \"approval_rejected\";\n    Busy \"session_busy\" 409;\n    Gone \"gone\" 410 retry;\n}\nlet a = \"b\";\n";
         let files = [
             (CODES, table),
-            ("docs/errors/session_busy.md", ""),
+            ("docs/errors/session_busy.md", "HTTP 409"),
+            ("docs/errors/gone.md", "HTTP 404"),
             ("docs/errors/old.md", ""),
             ("docs/errors/README.md", ""),
         ];
-        let expected = [(CODES.to_owned(), 2), ("docs/errors/old.md".to_owned(), 0)];
-        assert_eq!(paths(error_pages, &files), expected);
+        let expected = [(CODES, 3), ("docs/errors/gone.md", 0), ("docs/errors/old.md", 0)];
+        assert_eq!(paths(error_pages, &files), expected.map(|(path, line)| (path.to_owned(), line)));
     }
 
     #[test]
