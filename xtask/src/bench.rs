@@ -68,39 +68,22 @@ impl Figure {
             Bound::AtLeast(least) => figure >= least,
             Bound::AtMost(most) => figure <= most,
         };
-        Self {
-            measured,
-            at_least,
-            at_most,
-            within_bound: measured.map(keeps),
-        }
+        Self { measured, at_least, at_most, within_bound: measured.map(keeps) }
     }
 }
 
 pub(crate) fn run(args: &BenchArgs) -> Result<()> {
     let mut command = Command::new("cargo");
-    command
-        .args([
-            "run",
-            "--quiet",
-            "--release",
-            "--package",
-            "stasis-bench",
-            "--",
-        ])
-        .current_dir(tree::root());
+    command.args(["run", "--quiet", "--release", "--package", "stasis-bench", "--"]).current_dir(tree::root());
     if let Some(prefix) = &args.only {
         command.args(["--only", prefix]);
     }
-    let output = command
-        .stderr(Stdio::inherit())
-        .output()
-        .context("cannot start the benchmarks")?;
+    let output = command.stderr(Stdio::inherit()).output().context("cannot start the benchmarks")?;
     if !output.status.success() {
         bail!("the benchmarks ended with {}", output.status);
     }
-    let measured: BTreeMap<String, f64> = serde_json::from_slice(&output.stdout)
-        .context("the benchmarks printed no object of figures")?;
+    let measured: BTreeMap<String, f64> =
+        serde_json::from_slice(&output.stdout).context("the benchmarks printed no object of figures")?;
     let report = report(&measured, args.only.as_deref().unwrap_or_default())?;
     println!("{}", serde_json::to_string_pretty(&report)?);
     if !report.within_bounds {
@@ -110,23 +93,14 @@ pub(crate) fn run(args: &BenchArgs) -> Result<()> {
 }
 
 fn report(measured: &BTreeMap<String, f64>, prefix: &str) -> Result<Report> {
-    if let Some(name) = measured
-        .keys()
-        .find(|name| FIGURES.iter().all(|(known, _)| known != name))
-    {
+    if let Some(name) = measured.keys().find(|name| FIGURES.iter().all(|(known, _)| known != name)) {
         bail!("the benchmarks measured `{name}`, which has no bound");
     }
     let asked = FIGURES.iter().filter(|(name, _)| name.starts_with(prefix));
-    let figures: BTreeMap<_, _> = asked
-        .map(|(name, bound)| (*name, Figure::new(measured.get(*name).copied(), *bound)))
-        .collect();
-    let within_bounds = figures
-        .values()
-        .all(|figure| figure.within_bound == Some(true));
-    Ok(Report {
-        within_bounds,
-        figures,
-    })
+    let figures: BTreeMap<_, _> =
+        asked.map(|(name, bound)| (*name, Figure::new(measured.get(*name).copied(), *bound))).collect();
+    let within_bounds = figures.values().all(|figure| figure.within_bound == Some(true));
+    Ok(Report { within_bounds, figures })
 }
 
 #[cfg(test)]
@@ -135,9 +109,7 @@ mod tests {
 
     fn judged(name: &str, figure: f64) -> bool {
         let measured = BTreeMap::from([(name.to_owned(), figure)]);
-        report(&measured, name)
-            .expect("the figure is known")
-            .within_bounds
+        report(&measured, name).expect("the figure is known").within_bounds
     }
 
     #[test]
@@ -150,11 +122,7 @@ mod tests {
 
     #[test]
     fn a_figure_that_was_not_measured_is_not_within_bounds() {
-        assert!(
-            !report(&BTreeMap::new(), "")
-                .expect("nothing unknown")
-                .within_bounds
-        );
+        assert!(!report(&BTreeMap::new(), "").expect("nothing unknown").within_bounds);
     }
 
     #[test]

@@ -27,24 +27,15 @@ pub(crate) struct CiArgs {
 pub(crate) fn run(args: &CiArgs) -> Result<()> {
     let root = tree::root();
     let mut steps = Steps::new();
-    steps.step("format", || {
-        call(cargo(&root).args(["fmt", "--all", "--check"]))
-    })?;
+    steps.step("format", || call(cargo(&root).args(["fmt", "--all", "--check"])))?;
     steps.step("tidy", tidy::run)?;
     steps.step("clauses", || spec::run(&spec::SpecArgs::brief()))?;
     steps.step("lints", || {
-        call(cargo(&root).arg("clippy").args(WHOLE).args([
-            "--all-targets",
-            "--",
-            "--deny",
-            "warnings",
-        ]))
+        call(cargo(&root).arg("clippy").args(WHOLE).args(["--all-targets", "--", "--deny", "warnings"]))
     })?;
     if !args.no_tests {
         steps.step("guest image", || guest::run(guest::GuestArgs::default()))?;
-        steps.step("build", || {
-            call(cargo(&root).arg("build").args(WHOLE).arg("--all-targets"))
-        })?;
+        steps.step("build", || call(cargo(&root).arg("build").args(WHOLE).arg("--all-targets")))?;
         for folder in python_tests(&Tree::read(&root)?) {
             steps.step(&format!("tests of {folder}"), || python(&root, &folder))?;
         }
@@ -62,13 +53,8 @@ fn cargo(root: &Path) -> Command {
 
 /// The folders that hold Python tests, in path order.
 fn python_tests(tree: &Tree) -> Vec<String> {
-    let tests = tree
-        .files
-        .iter()
-        .filter(|file| file.name().starts_with("test_") && file.extension() == "py");
-    let mut folders: Vec<String> = tests
-        .filter_map(|file| Some(file.path.rsplit_once('/')?.0.to_owned()))
-        .collect();
+    let tests = tree.files.iter().filter(|file| file.name().starts_with("test_") && file.extension() == "py");
+    let mut folders: Vec<String> = tests.filter_map(|file| Some(file.path.rsplit_once('/')?.0.to_owned())).collect();
     folders.dedup();
     folders
 }
@@ -77,32 +63,20 @@ fn python_tests(tree: &Tree) -> Vec<String> {
 fn python(root: &Path, folder: &str) -> Result<()> {
     let binary = stasis(root)?;
     let mut command = Command::new("python3");
-    command
-        .args(["-m", "unittest", "discover", "--start-directory", folder])
-        .arg("--verbose");
-    call(
-        command
-            .current_dir(root)
-            .stdin(Stdio::null())
-            .env("STASIS_BIN", binary),
-    )
+    command.args(["-m", "unittest", "discover", "--start-directory", folder]).arg("--verbose");
+    call(command.current_dir(root).stdin(Stdio::null()).env("STASIS_BIN", binary))
 }
 
 /// Where a dev build puts the binary `stasis`.
 pub(crate) fn stasis(root: &Path) -> Result<std::path::PathBuf> {
     let mut command = cargo(root);
     command.args(["metadata", "--no-deps", "--format-version", "1"]);
-    let output = command
-        .stderr(Stdio::inherit())
-        .output()
-        .context("cannot start cargo")?;
+    let output = command.stderr(Stdio::inherit()).output().context("cannot start cargo")?;
     if !output.status.success() {
         bail!("`{}` ended with {}", spell(&command), output.status);
     }
     let metadata: serde_json::Value = serde_json::from_slice(&output.stdout)?;
-    let target = metadata["target_directory"]
-        .as_str()
-        .context("cargo names no target folder")?;
+    let target = metadata["target_directory"].as_str().context("cargo names no target folder")?;
     Ok(Path::new(target).join("debug").join("stasis"))
 }
 
@@ -118,10 +92,7 @@ struct Tally {
 impl Tally {
     /// Counts one line of the runner's output: `test result: ok. 12 passed; 0 failed; 0 ignored; ...`.
     fn add(&mut self, line: &str) {
-        let Some((_, counts)) = line
-            .strip_prefix("test result: ")
-            .and_then(|rest| rest.split_once(". "))
-        else {
+        let Some((_, counts)) = line.strip_prefix("test result: ").and_then(|rest| rest.split_once(". ")) else {
             return;
         };
         self.binaries += 1;
@@ -139,11 +110,7 @@ impl Tally {
 /// Runs every Rust test, all of them even after a failure, and adds up what the binaries say.
 fn rust_tests(root: &Path) -> Result<()> {
     let mut command = cargo(root);
-    command
-        .arg("test")
-        .args(WHOLE)
-        .arg("--no-fail-fast")
-        .stdout(Stdio::piped());
+    command.arg("test").args(WHOLE).arg("--no-fail-fast").stdout(Stdio::piped());
     println!("$ {}", spell(&command));
     let mut child = command.spawn().context("cannot start cargo")?;
     let output = child.stdout.take().expect("its output was asked for");
@@ -154,15 +121,8 @@ fn rust_tests(root: &Path) -> Result<()> {
         println!("{line}");
     }
     let status = child.wait()?;
-    let Tally {
-        binaries,
-        passed,
-        failed,
-        ignored,
-    } = tally;
-    println!(
-        "all Rust tests: {passed} passed, {failed} failed, {ignored} ignored, in {binaries} binaries"
-    );
+    let Tally { binaries, passed, failed, ignored } = tally;
+    println!("all Rust tests: {passed} passed, {failed} failed, {ignored} ignored, in {binaries} binaries");
     if !status.success() {
         bail!("the tests ended with {status}");
     }
@@ -179,25 +139,13 @@ mod tests {
         tally.add("test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.03s");
         tally.add("test it::a ... ok");
         tally.add("test result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.00s");
-        assert_eq!(
-            tally,
-            Tally {
-                binaries: 2,
-                passed: 15,
-                failed: 2,
-                ignored: 1
-            }
-        );
+        assert_eq!(tally, Tally { binaries: 2, passed: 15, failed: 2, ignored: 1 });
     }
 
     #[test]
     fn folders_with_python_tests_are_found_once() {
-        let files = [
-            ("examples/a/test_x.py", ""),
-            ("examples/a/test_y.py", ""),
-            ("examples/a/x.py", ""),
-            ("test_z.rs", ""),
-        ];
+        let files =
+            [("examples/a/test_x.py", ""), ("examples/a/test_y.py", ""), ("examples/a/x.py", ""), ("test_z.rs", "")];
         assert_eq!(python_tests(&Tree::of(&files)), ["examples/a"]);
     }
 }

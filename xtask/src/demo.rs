@@ -36,11 +36,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<()> {
     let root = tree::root();
     let mut steps = Steps::new();
     steps.step("build stasis (some minutes, the first time)", || {
-        call(
-            Command::new("cargo")
-                .args(["build", "--package", "stasis-cli"])
-                .current_dir(&root),
-        )
+        call(Command::new("cargo").args(["build", "--package", "stasis-cli"]).current_dir(&root))
     })?;
     steps.step("guest image", || guest::run(guest::GuestArgs::default()))?;
     let demo = Demo::start(root)?;
@@ -71,20 +67,12 @@ impl Demo {
         let free = TcpListener::bind(("127.0.0.1", PORT)).is_ok();
         let payments = Payments::start(&root, if free { PORT } else { 0 })?;
         let config = config(&root, payments.port)?;
-        Ok(Self {
-            stasis: ci::stasis(&root)?,
-            root,
-            config,
-            _payments: payments,
-        })
+        Ok(Self { stasis: ci::stasis(&root)?, root, config, _payments: payments })
     }
 
     fn command(&self, words: &[&str]) -> Command {
-        let mut command =
-            Command::new(self.stasis.strip_prefix(&self.root).unwrap_or(&self.stasis));
-        command
-            .args(words)
-            .args(["--data", &format!("{FOLDER}/stasis")]);
+        let mut command = Command::new(self.stasis.strip_prefix(&self.root).unwrap_or(&self.stasis));
+        command.args(words).args(["--data", &format!("{FOLDER}/stasis")]);
         command.current_dir(&self.root).env(TOKEN.0, TOKEN.1);
         command
     }
@@ -103,32 +91,14 @@ impl Demo {
             bail!("the run did not stop for an approval: {outcome}");
         }
         let approval = &outcome["approvals"][0];
-        let id = approval["id"]
-            .as_str()
-            .context("the run stopped, but waits for no approval")?;
-        println!(
-            "\nThe program has stopped, and so has its process. It waits for a decision about:"
-        );
-        println!(
-            "  {} {}",
-            approval["tool"].as_str().unwrap_or_default(),
-            approval["arguments"]
-        );
-        println!(
-            "  {}",
-            approval["arguments_digest"].as_str().unwrap_or_default()
-        );
+        let id = approval["id"].as_str().context("the run stopped, but waits for no approval")?;
+        println!("\nThe program has stopped, and so has its process. It waits for a decision about:");
+        println!("  {} {}", approval["tool"].as_str().unwrap_or_default(), approval["arguments"]);
+        println!("  {}", approval["arguments_digest"].as_str().unwrap_or_default());
         let mut decision = if yes || approved()? {
             self.command(&["approve", id, "--config", &self.config])
         } else {
-            self.command(&[
-                "reject",
-                id,
-                "--reason",
-                "not this time",
-                "--config",
-                &self.config,
-            ])
+            self.command(&["reject", id, "--reason", "not this time", "--config", &self.config])
         };
         let output = output_ok(&mut decision)?;
         println!("{}", object(&output)?["approval"]["status"]);
@@ -137,29 +107,14 @@ impl Demo {
 
     /// The end of the run, and what the payments server has written down.
     fn show_end(&self) -> Result<()> {
-        let runs = object(&output_ok(
-            &mut self.command(&["run", "list", "--output", "json"]),
-        )?)?;
+        let runs = object(&output_ok(&mut self.command(&["run", "list", "--output", "json"]))?)?;
         let run = &runs["items"][0];
-        println!(
-            "\nrun {}: {}",
-            run["id"].as_str().unwrap_or_default(),
-            run["status"].as_str().unwrap_or_default()
-        );
+        println!("\nrun {}: {}", run["id"].as_str().unwrap_or_default(), run["status"].as_str().unwrap_or_default());
         println!("result: {}", run["result"]);
         let ledger = Path::new(FOLDER).join("payments.jsonl");
-        let lines = fs::read_to_string(self.root.join(&ledger))
-            .context("cannot read the payments ledger")?;
-        println!(
-            "{} ({} lines):\n{}",
-            ledger.display(),
-            lines.lines().count(),
-            lines.trim_end()
-        );
-        println!(
-            "\nThe whole story: {}",
-            spell(&self.command(&["run", "show", run["id"].as_str().unwrap_or("ID")]))
-        );
+        let lines = fs::read_to_string(self.root.join(&ledger)).context("cannot read the payments ledger")?;
+        println!("{} ({} lines):\n{}", ledger.display(), lines.lines().count(), lines.trim_end());
+        println!("\nThe whole story: {}", spell(&self.command(&["run", "show", run["id"].as_str().unwrap_or("ID")])));
         Ok(())
     }
 }
@@ -173,9 +128,7 @@ fn approved() -> Result<bool> {
     match answer.trim() {
         "y" | "yes" => Ok(true),
         "n" | "no" => Ok(false),
-        "" => bail!(
-            "nobody answered, and the run stays where it is; `cargo xtask demo --yes` approves by itself"
-        ),
+        "" => bail!("nobody answered, and the run stays where it is; `cargo xtask demo --yes` approves by itself"),
         other => bail!("`{other}` is neither y nor n"),
     }
 }
@@ -186,13 +139,9 @@ fn config(root: &Path, port: u16) -> Result<String> {
     if port == PORT {
         return Ok(path);
     }
-    let text =
-        fs::read_to_string(root.join(&path)).with_context(|| format!("cannot read {path}"))?;
+    let text = fs::read_to_string(root.join(&path)).with_context(|| format!("cannot read {path}"))?;
     let copy = format!("{FOLDER}/stasis.toml");
-    fs::write(
-        root.join(&copy),
-        text.replace(&format!("127.0.0.1:{PORT}"), &format!("127.0.0.1:{port}")),
-    )?;
+    fs::write(root.join(&copy), text.replace(&format!("127.0.0.1:{PORT}"), &format!("127.0.0.1:{port}")))?;
     println!("port {PORT} is taken: the payments server listens on {port}, and {copy} says so");
     Ok(copy)
 }
@@ -206,20 +155,9 @@ struct Payments {
 impl Payments {
     fn start(root: &Path, port: u16) -> Result<Self> {
         let mut command = Command::new("python3");
-        command
-            .arg(format!("{EXAMPLE}/payments.py"))
-            .args(["--port", &port.to_string()]);
-        command.args([
-            "--ledger",
-            &format!("{FOLDER}/payments.jsonl"),
-            "--outbox",
-            &format!("{FOLDER}/mails.jsonl"),
-        ]);
-        command
-            .current_dir(root)
-            .env(TOKEN.0, TOKEN.1)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped());
+        command.arg(format!("{EXAMPLE}/payments.py")).args(["--port", &port.to_string()]);
+        command.args(["--ledger", &format!("{FOLDER}/payments.jsonl"), "--outbox", &format!("{FOLDER}/mails.jsonl")]);
+        command.current_dir(root).env(TOKEN.0, TOKEN.1).stdin(Stdio::null()).stdout(Stdio::piped());
         println!("$ {} &", spell(&command));
         let server = command.spawn().context("cannot start python3")?;
         let mut payments = Self { server, port };
@@ -232,11 +170,8 @@ impl Payments {
         let output = self.server.stdout.take().expect("its output was asked for");
         let mut line = String::new();
         BufReader::new(output).read_line(&mut line)?;
-        let ready: Value =
-            serde_json::from_str(&line).context("the payments server did not start")?;
-        let port = ready["port"]
-            .as_u64()
-            .and_then(|port| u16::try_from(port).ok());
+        let ready: Value = serde_json::from_str(&line).context("the payments server did not start")?;
+        let port = ready["port"].as_u64().and_then(|port| u16::try_from(port).ok());
         port.context("the payments server names no port")
     }
 }
@@ -253,25 +188,17 @@ impl Drop for Payments {
 fn output(command: &mut Command) -> Result<Output> {
     println!("$ {}", spell(command));
     let command = command.stdin(Stdio::null()).stderr(Stdio::inherit());
-    command
-        .output()
-        .with_context(|| format!("cannot start `{}`", spell(command)))
+    command.output().with_context(|| format!("cannot start `{}`", spell(command)))
 }
 
 fn output_ok(command: &mut Command) -> Result<Output> {
     let output = output(command)?;
     if !output.status.success() {
-        bail!(
-            "`{}` ended with {}: {}",
-            spell(command),
-            output.status,
-            String::from_utf8_lossy(&output.stdout)
-        );
+        bail!("`{}` ended with {}: {}", spell(command), output.status, String::from_utf8_lossy(&output.stdout));
     }
     Ok(output)
 }
 
 fn object(output: &Output) -> Result<Value> {
-    serde_json::from_slice(&output.stdout)
-        .with_context(|| format!("stasis ({}) printed no JSON object", output.status))
+    serde_json::from_slice(&output.stdout).with_context(|| format!("stasis ({}) printed no JSON object", output.status))
 }

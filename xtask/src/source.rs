@@ -34,9 +34,7 @@ pub(crate) fn lines(tree: &Tree, file: &File) -> Vec<Line> {
 /// A path that only tests use: a `tests` or `conformance` folder, a Python `test_*.py`.
 fn is_test_path(path: &str) -> bool {
     let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
-    folders
-        .split('/')
-        .any(|part| part == "tests" || part == "conformance")
+    folders.split('/').any(|part| part == "tests" || part == "conformance")
         || (name.starts_with("test_") && name.ends_with(".py"))
 }
 
@@ -55,32 +53,20 @@ fn is_test_file(tree: &Tree, file: &File) -> bool {
         },
         _ => (folder, name.trim_end_matches(".rs")),
     };
-    let parents = [
-        format!("{folder}.rs"),
-        format!("{folder}/mod.rs"),
-        format!("{folder}/lib.rs"),
-        format!("{folder}/main.rs"),
-    ];
+    let parents =
+        [format!("{folder}.rs"), format!("{folder}/mod.rs"), format!("{folder}/lib.rs"), format!("{folder}/main.rs")];
     parents
         .iter()
         .filter_map(|path| tree.get(path))
-        .any(|parent| {
-            parent.path != file.path && declares_test_module(&split_rust(&parent.text), module)
-        })
+        .any(|parent| parent.path != file.path && declares_test_module(&split_rust(&parent.text), module))
 }
 
 fn declares_test_module(lines: &[Line], module: &str) -> bool {
-    let code = lines
-        .iter()
-        .map(|line| line.code.trim())
-        .collect::<Vec<_>>()
-        .join(" ");
+    let code = lines.iter().map(|line| line.code.trim()).collect::<Vec<_>>().join(" ");
     let declaration = format!("mod {module};");
     code.match_indices(&declaration).any(|(at, _)| {
         let before = &code[..at];
-        let item = before
-            .rfind([';', '}', '{'])
-            .map_or(before, |end| &before[end + 1..]);
+        let item = before.rfind([';', '}', '{']).map_or(before, |end| &before[end + 1..]);
         is_test_attribute(item)
     })
 }
@@ -159,8 +145,7 @@ impl Lines {
 fn closes(signs: &[char], at: usize, quote: char, quotes: usize, hashes: usize) -> Option<usize> {
     let close = signs.get(at..at + quotes + hashes)?;
     let (ends, marks) = close.split_at(quotes);
-    (ends.iter().all(|sign| *sign == quote) && marks.iter().all(|sign| *sign == '#'))
-        .then_some(close.len())
+    (ends.iter().all(|sign| *sign == quote) && marks.iter().all(|sign| *sign == '#')).then_some(close.len())
 }
 
 fn split_rust(text: &str) -> Vec<Line> {
@@ -173,11 +158,7 @@ fn split_rust(text: &str) -> Vec<Line> {
         let next = signs.get(at + 1).copied();
         if sign == '\n' {
             lines.end_line();
-            state = if state == At::LineComment {
-                At::Code
-            } else {
-                state
-            };
+            state = if state == At::LineComment { At::Code } else { state };
             at += 1;
             continue;
         }
@@ -187,11 +168,7 @@ fn split_rust(text: &str) -> Vec<Line> {
             At::BlockComment(depth) => match (sign, next) {
                 ('*', Some('/')) => {
                     step = 2;
-                    state = if depth == 1 {
-                        At::Code
-                    } else {
-                        At::BlockComment(depth - 1)
-                    };
+                    state = if depth == 1 { At::Code } else { At::BlockComment(depth - 1) };
                 }
                 ('/', Some('*')) => {
                     step = 2;
@@ -199,12 +176,7 @@ fn split_rust(text: &str) -> Vec<Line> {
                 }
                 _ => lines.now.comment.push(sign),
             },
-            At::Text {
-                quote,
-                quotes,
-                hashes,
-                escapes,
-            } => {
+            At::Text { quote, quotes, hashes, escapes } => {
                 if escapes && sign == '\\' && next != Some('\n') {
                     step = 2;
                 } else if let Some(length) = closes(&signs, at, quote, quotes, hashes) {
@@ -224,23 +196,13 @@ fn split_rust(text: &str) -> Vec<Line> {
                 }
                 ('"', _) => {
                     lines.now.code.push('"');
-                    state = At::Text {
-                        quote: '"',
-                        quotes: 1,
-                        hashes: 0,
-                        escapes: true,
-                    };
+                    state = At::Text { quote: '"', quotes: 1, hashes: 0, escapes: true };
                 }
                 ('r', Some('"' | '#')) if raw_text(&signs, at).is_some() => {
                     let hashes = raw_text(&signs, at).expect("just seen");
                     lines.now.code.push('"');
                     step = hashes + 2;
-                    state = At::Text {
-                        quote: '"',
-                        quotes: 1,
-                        hashes,
-                        escapes: false,
-                    };
+                    state = At::Text { quote: '"', quotes: 1, hashes, escapes: false };
                 }
                 ('\'', _) => {
                     step = char_literal(&signs, at);
@@ -257,15 +219,10 @@ fn split_rust(text: &str) -> Vec<Line> {
 /// At the `r` of `r"` or `r##"`: the number of `#`. An `r` inside a word, or of a raw identifier, opens nothing.
 fn raw_text(signs: &[char], at: usize) -> Option<usize> {
     let before = at.checked_sub(1).map(|before| signs[before]);
-    if before
-        .is_some_and(|sign| (sign.is_alphanumeric() && sign != 'b' && sign != 'c') || sign == '_')
-    {
+    if before.is_some_and(|sign| (sign.is_alphanumeric() && sign != 'b' && sign != 'c') || sign == '_') {
         return None;
     }
-    let hashes = signs[at + 1..]
-        .iter()
-        .take_while(|sign| **sign == '#')
-        .count();
+    let hashes = signs[at + 1..].iter().take_while(|sign| **sign == '#').count();
     (signs.get(at + 1 + hashes) == Some(&'"')).then_some(hashes)
 }
 
@@ -273,10 +230,7 @@ fn raw_text(signs: &[char], at: usize) -> Option<usize> {
 fn char_literal(signs: &[char], at: usize) -> usize {
     match (signs.get(at + 1), signs.get(at + 2)) {
         (Some('\\'), _) => {
-            let close = signs[at + 3..]
-                .iter()
-                .take(10)
-                .position(|sign| *sign == '\'');
+            let close = signs[at + 3..].iter().take(10).position(|sign| *sign == '\'');
             close.map_or(1, |close| close + 4)
         }
         (Some(_), Some('\'')) => 3,
@@ -311,19 +265,10 @@ fn split_python(text: &str) -> Vec<Line> {
             }
             At::Code if sign == '#' => state = At::LineComment,
             At::Code if sign == '"' || sign == '\'' => {
-                let quotes = if closes(&signs, at, sign, 3, 0).is_some() {
-                    3
-                } else {
-                    1
-                };
+                let quotes = if closes(&signs, at, sign, 3, 0).is_some() { 3 } else { 1 };
                 lines.now.code.push(sign);
                 step = quotes;
-                state = At::Text {
-                    quote: sign,
-                    quotes,
-                    hashes: 0,
-                    escapes: true,
-                };
+                state = At::Text { quote: sign, quotes, hashes: 0, escapes: true };
             }
             At::Code => lines.now.code.push(sign),
         }
@@ -337,10 +282,7 @@ mod tests {
     use super::*;
 
     fn rust(text: &str) -> Vec<(String, String)> {
-        split_rust(text)
-            .into_iter()
-            .map(|line| (line.code, line.comment))
-            .collect()
+        split_rust(text).into_iter().map(|line| (line.code, line.comment)).collect()
     }
 
     #[test]
@@ -351,20 +293,12 @@ mod tests {
             ("let a = b\"\\\" // no\"; // yes", "let a = b\"\"; ", " yes"),
             ("let a = '\"'; // yes", "let a = '; ", " yes"),
             ("let a = '\\''; // yes", "let a = '; ", " yes"),
-            (
-                "fn f<'a>(x: &'a str) {} // yes",
-                "fn f<'a>(x: &'a str) {} ",
-                " yes",
-            ),
+            ("fn f<'a>(x: &'a str) {} // yes", "fn f<'a>(x: &'a str) {} ", " yes"),
             ("a /* x /* y */ z */ b", "a  b", " x  y  z "),
             ("let r#type = 1; // yes", "let r#type = 1; ", " yes"),
         ];
         for (text, code, comment) in cases {
-            assert_eq!(
-                rust(text),
-                [(code.to_owned(), comment.to_owned())],
-                "{text}"
-            );
+            assert_eq!(rust(text), [(code.to_owned(), comment.to_owned())], "{text}");
         }
     }
 
@@ -378,10 +312,7 @@ mod tests {
     #[test]
     fn python_texts_hide_what_looks_like_a_comment() {
         let text = "a = '# no'  # yes\n\"\"\"\n# no\n\"\"\"\nb = 'it\\'s'  # yes too\n";
-        let comments: Vec<String> = split_python(text)
-            .into_iter()
-            .map(|line| line.comment)
-            .collect();
+        let comments: Vec<String> = split_python(text).into_iter().map(|line| line.comment).collect();
         assert_eq!(comments, [" yes", "", "", "", " yes too"]);
     }
 
@@ -389,30 +320,19 @@ mod tests {
         let tree = Tree::of(files);
         let file = tree.get(path).expect("the file is in the tree");
         let lines = lines(&tree, file);
-        lines
-            .iter()
-            .enumerate()
-            .filter(|(_, line)| line.test)
-            .map(|(at, _)| at + 1)
-            .collect()
+        lines.iter().enumerate().filter(|(_, line)| line.test).map(|(at, _)| at + 1).collect()
     }
 
     #[test]
     fn a_test_module_ends_at_its_brace() {
         let text = "fn a() {}\n#[cfg(test)]\nmod tests {\n    fn b() { \"}\"; }\n}\nfn c() {}\n";
-        assert_eq!(
-            tested_lines(&[("crates/x/src/a.rs", text)], "crates/x/src/a.rs"),
-            [2, 3, 4, 5]
-        );
+        assert_eq!(tested_lines(&[("crates/x/src/a.rs", text)], "crates/x/src/a.rs"), [2, 3, 4, 5]);
     }
 
     #[test]
     fn a_test_module_in_its_own_file_is_a_test() {
         let files = [
-            (
-                "crates/x/src/a.rs",
-                "fn f() {}\n#[cfg(test)]\nmod table;\nmod plain;\n",
-            ),
+            ("crates/x/src/a.rs", "fn f() {}\n#[cfg(test)]\nmod table;\nmod plain;\n"),
             ("crates/x/src/a/table.rs", "// one\n"),
             ("crates/x/src/a/plain.rs", "// one\n"),
         ];
@@ -422,11 +342,7 @@ mod tests {
 
     #[test]
     fn test_folders_and_python_tests_are_tests() {
-        for path in [
-            "crates/x/tests/it/main.rs",
-            "crates/x/src/conformance/a.rs",
-            "examples/y/test_z.py",
-        ] {
+        for path in ["crates/x/tests/it/main.rs", "crates/x/src/conformance/a.rs", "examples/y/test_z.py"] {
             assert_eq!(tested_lines(&[(path, "a\n")], path), [1], "{path}");
         }
         assert!(tested_lines(&[("examples/y/z.py", "a\n")], "examples/y/z.py").is_empty());

@@ -28,10 +28,7 @@ pub(crate) struct SpecArgs {
 impl SpecArgs {
     /// The table alone: what CI shows.
     pub(crate) fn brief() -> Self {
-        Self {
-            json: false,
-            brief: true,
-        }
+        Self { json: false, brief: true }
     }
 }
 
@@ -94,17 +91,10 @@ pub(crate) fn run(args: &SpecArgs) -> Result<()> {
 fn measure(tree: &Tree) -> (Coverage, Vec<Unknown>) {
     let pages = stated(tree);
     let known: BTreeSet<&Id> = pages.values().flatten().collect();
-    let deferred: BTreeSet<Id> = deferred(tree)
-        .into_iter()
-        .filter(|id| known.contains(id))
-        .collect();
+    let deferred: BTreeSet<Id> = deferred(tree).into_iter().filter(|id| known.contains(id)).collect();
     let mut named = BTreeSet::new();
     let mut unknown = Vec::new();
-    for file in tree
-        .files
-        .iter()
-        .filter(|file| !file.path.starts_with(SPEC))
-    {
+    for file in tree.files.iter().filter(|file| !file.path.starts_with(SPEC)) {
         for (at, line) in source::lines(tree, file).iter().enumerate() {
             if !line.test {
                 continue;
@@ -113,11 +103,7 @@ fn measure(tree: &Tree) -> (Coverage, Vec<Unknown>) {
                 if known.contains(&id) {
                     named.insert(id);
                 } else {
-                    unknown.push(Unknown {
-                        path: file.path.clone(),
-                        line: at + 1,
-                        id: id.to_string(),
-                    });
+                    unknown.push(Unknown { path: file.path.clone(), line: at + 1, id: id.to_string() });
                 }
             }
         }
@@ -126,17 +112,8 @@ fn measure(tree: &Tree) -> (Coverage, Vec<Unknown>) {
         .iter()
         .map(|(name, stated)| {
             let due: Vec<&Id> = stated.iter().filter(|id| !deferred.contains(*id)).collect();
-            let missing: Vec<String> = due
-                .iter()
-                .filter(|id| !named.contains(**id))
-                .map(ToString::to_string)
-                .collect();
-            FileCoverage {
-                name: name.clone(),
-                total: due.len(),
-                covered: due.len() - missing.len(),
-                missing,
-            }
+            let missing: Vec<String> = due.iter().filter(|id| !named.contains(**id)).map(ToString::to_string).collect();
+            FileCoverage { name: name.clone(), total: due.len(), covered: due.len() - missing.len(), missing }
         })
         .collect();
     let coverage = Coverage {
@@ -168,9 +145,7 @@ fn stated_on(line: &str) -> Option<Id> {
         let cell = cell.split(' ').next()?;
         return exact(&format!("E-{cell}"));
     }
-    let opened = line
-        .strip_prefix("- **")
-        .or_else(|| line.strip_prefix("| **"))?;
+    let opened = line.strip_prefix("- **").or_else(|| line.strip_prefix("| **"))?;
     exact(opened.split_once("**")?.0)
 }
 
@@ -185,10 +160,7 @@ fn deferred(tree: &Tree) -> BTreeSet<Id> {
         let named = ids(cell);
         match named.as_slice() {
             [first, last] if cell.contains(" to ") && first.letter == last.letter => {
-                all.extend((first.number..=last.number).map(|number| Id {
-                    number,
-                    ..first.clone()
-                }));
+                all.extend((first.number..=last.number).map(|number| Id { number, ..first.clone() }));
             }
             _ => all.extend(named),
         }
@@ -198,9 +170,7 @@ fn deferred(tree: &Tree) -> BTreeSet<Id> {
 
 /// Every id in a text. A word such as `UTF-8` or `SHA-256` is none: the letter must open the word.
 fn ids(text: &str) -> Vec<Id> {
-    text.split(|sign: char| !sign.is_ascii_alphanumeric() && sign != '-')
-        .filter_map(exact)
-        .collect()
+    text.split(|sign: char| !sign.is_ascii_alphanumeric() && sign != '-').filter_map(exact).collect()
 }
 
 /// The id that the whole of `word` spells.
@@ -218,18 +188,11 @@ fn exact(word: &str) -> Option<Id> {
     };
     let plain = digits.bytes().all(|digit| digit.is_ascii_digit());
     let number = digits.parse().ok().filter(|_| plain)?;
-    Some(Id {
-        letter,
-        number,
-        suffix,
-    })
+    Some(Id { letter, number, suffix })
 }
 
 fn print(coverage: &Coverage, with_missing: bool) {
-    println!(
-        "{:<16} {:>7} {:>7} {:>7}",
-        "page", "clauses", "tested", "missing"
-    );
+    println!("{:<16} {:>7} {:>7} {:>7}", "page", "clauses", "tested", "missing");
     let row = |name: &str, total: usize, covered: usize| {
         println!("{name:<16} {total:>7} {covered:>7} {:>7}", total - covered);
     };
@@ -238,11 +201,7 @@ fn print(coverage: &Coverage, with_missing: bool) {
     }
     row("all", coverage.total, coverage.covered);
     println!("deferred, and in no figure above: {}", coverage.deferred);
-    for file in coverage
-        .files
-        .iter()
-        .filter(|file| with_missing && !file.missing.is_empty())
-    {
+    for file in coverage.files.iter().filter(|file| with_missing && !file.missing.is_empty()) {
         println!("\n{} without a test:", file.name);
         for some in file.missing.chunks(14) {
             println!("  {}", some.join(" "));
@@ -260,20 +219,14 @@ mod tests {
 
     #[test]
     fn ids_are_whole_words() {
-        assert_eq!(
-            spelled(" C-25 C-26, I-14a; (R-3)."),
-            ["C-25", "C-26", "I-14a", "R-3"]
-        );
+        assert_eq!(spelled(" C-25 C-26, I-14a; (R-3)."), ["C-25", "C-26", "I-14a", "R-3"]);
         assert!(spelled("UTF-8 SHA-256 RFC-3339 X-1 C-x C-+1 R-1ab C-25-26").is_empty());
     }
 
     #[test]
     fn ids_sort_by_number() {
         let sorted: BTreeSet<Id> = ids("I-14a I-2 I-14").into_iter().collect();
-        assert_eq!(
-            sorted.iter().map(ToString::to_string).collect::<Vec<_>>(),
-            ["I-2", "I-14", "I-14a"]
-        );
+        assert_eq!(sorted.iter().map(ToString::to_string).collect::<Vec<_>>(), ["I-2", "I-14", "I-14a"]);
     }
 
     #[test]
@@ -288,11 +241,7 @@ mod tests {
             ("| **R-1, R-2** |", None),
         ];
         for (line, id) in cases {
-            assert_eq!(
-                stated_on(line).map(|id| id.to_string()).as_deref(),
-                id,
-                "{line}"
-            );
+            assert_eq!(stated_on(line).map(|id| id.to_string()).as_deref(), id, "{line}");
         }
     }
 
@@ -300,11 +249,7 @@ mod tests {
     const LATER: &str = "| clauses | what |\n|---|---|\n| R-54 to R-56 | held R-2 |\n";
 
     fn measured(path: &str, text: &str) -> (Coverage, Vec<Unknown>) {
-        measure(&Tree::of(&[
-            ("docs/spec/runs.md", PAGE),
-            (DEFERRED, LATER),
-            (path, text),
-        ]))
+        measure(&Tree::of(&[("docs/spec/runs.md", PAGE), (DEFERRED, LATER), (path, text)]))
     }
 
     #[test]
@@ -312,40 +257,23 @@ mod tests {
         let text = "// R-1\n#[cfg(test)]\nmod tests {\n    let a = \"R-2\"; // R-3 E-1\n}\n";
         let (coverage, unknown) = measured("crates/x/src/a.rs", text);
         assert!(unknown.is_empty());
-        assert_eq!(
-            (coverage.total, coverage.covered, coverage.deferred),
-            (4, 2, 2)
-        );
+        assert_eq!((coverage.total, coverage.covered, coverage.deferred), (4, 2, 2));
         let missing = vec!["R-1".to_owned(), "R-2".to_owned()];
-        let file = FileCoverage {
-            name: "runs.md".to_owned(),
-            total: 4,
-            covered: 2,
-            missing,
-        };
+        let file = FileCoverage { name: "runs.md".to_owned(), total: 4, covered: 2, missing };
         assert_eq!(coverage.files, [file]);
     }
 
     #[test]
     fn an_id_that_no_page_states_is_reported() {
         let (_, unknown) = measured("crates/x/tests/it/a.rs", "\n// R-9\n");
-        let slip = Unknown {
-            path: "crates/x/tests/it/a.rs".to_owned(),
-            line: 2,
-            id: "R-9".to_owned(),
-        };
+        let slip = Unknown { path: "crates/x/tests/it/a.rs".to_owned(), line: 2, id: "R-9".to_owned() };
         assert_eq!(unknown, [slip]);
         assert!(measured("crates/x/src/a.rs", "\n// R-9\n").1.is_empty());
     }
 
     #[test]
     fn python_tests_cover_too() {
-        assert_eq!(
-            measured("crates/x/tests/browser/test_a.py", "a = 1  # R-1\n")
-                .0
-                .covered,
-            1
-        );
+        assert_eq!(measured("crates/x/tests/browser/test_a.py", "a = 1  # R-1\n").0.covered, 1);
     }
 
     #[test]

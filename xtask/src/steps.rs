@@ -20,10 +20,7 @@ impl Steps {
     /// Runs one step under its heading. The first step that fails ends the chore.
     pub(crate) fn step(&mut self, name: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {
         println!("\n== {name}");
-        #[allow(
-            clippy::disallowed_methods,
-            reason = "how long a step takes is for people; no result depends on it"
-        )]
+        #[allow(clippy::disallowed_methods, reason = "how long a step takes is for people; no result depends on it")]
         let start = Instant::now();
         work().with_context(|| format!("step `{name}` failed"))?;
         let took = start.elapsed();
@@ -47,9 +44,7 @@ impl Steps {
 pub(crate) fn call(command: &mut Command) -> Result<()> {
     let text = spell(command);
     println!("$ {text}");
-    let status = command
-        .status()
-        .with_context(|| format!("cannot start `{text}`"))?;
+    let status = command.status().with_context(|| format!("cannot start `{text}`"))?;
     if !status.success() {
         bail!("`{text}` ended with {status}");
     }
@@ -59,10 +54,7 @@ pub(crate) fn call(command: &mut Command) -> Result<()> {
 /// A command as a person would type it.
 pub(crate) fn spell(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
-    words
-        .map(|word| word.to_string_lossy())
-        .collect::<Vec<_>>()
-        .join(" ")
+    words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
 fn seconds(time: Duration) -> String {

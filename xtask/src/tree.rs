@@ -9,14 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 /// Folders that hold no source: build output, data, caches, version control.
-const SKIPPED: &[&str] = &[
-    "target",
-    ".git",
-    ".stasis",
-    "node_modules",
-    "__pycache__",
-    ".venv",
-];
+const SKIPPED: &[&str] = &["target", ".git", ".stasis", "node_modules", "__pycache__", ".venv"];
 
 /// One file; `path` is relative to the root and uses `/`.
 #[derive(Debug, Clone)]
@@ -28,9 +21,7 @@ pub(crate) struct File {
 impl File {
     /// What stands after the last dot of the name, or nothing.
     pub(crate) fn extension(&self) -> &str {
-        self.name()
-            .rsplit_once('.')
-            .map_or("", |(_, extension)| extension)
+        self.name().rsplit_once('.').map_or("", |(_, extension)| extension)
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -55,9 +46,7 @@ impl Tree {
         let mut files = Vec::new();
         let mut folders = vec![root.to_path_buf()];
         while let Some(folder) = folders.pop() {
-            for entry in fs::read_dir(&folder)
-                .with_context(|| format!("cannot list {}", folder.display()))?
-            {
+            for entry in fs::read_dir(&folder).with_context(|| format!("cannot list {}", folder.display()))? {
                 let entry = entry?;
                 let name = entry.file_name();
                 let kind = entry.file_type()?;
@@ -65,10 +54,7 @@ impl Tree {
                     folders.push(entry.path());
                 } else if kind.is_file() {
                     let text = String::from_utf8(fs::read(entry.path())?).unwrap_or_default();
-                    files.push(File {
-                        path: relative(root, &entry.path()),
-                        text,
-                    });
+                    files.push(File { path: relative(root, &entry.path()), text });
                 }
             }
         }
@@ -77,10 +63,7 @@ impl Tree {
     }
 
     pub(crate) fn get(&self, path: &str) -> Option<&File> {
-        self.files
-            .binary_search_by(|file| file.path.as_str().cmp(path))
-            .ok()
-            .map(|index| &self.files[index])
+        self.files.binary_search_by(|file| file.path.as_str().cmp(path)).ok().map(|index| &self.files[index])
     }
 
     /// Whether `path` is a file, or a folder with a file in it.
@@ -102,13 +85,8 @@ impl Tree {
 impl Tree {
     /// A tree of literals: pairs of path and text.
     pub(crate) fn of(files: &[(&str, &str)]) -> Self {
-        let mut files: Vec<File> = files
-            .iter()
-            .map(|(path, text)| File {
-                path: (*path).to_owned(),
-                text: (*text).to_owned(),
-            })
-            .collect();
+        let mut files: Vec<File> =
+            files.iter().map(|(path, text)| File { path: (*path).to_owned(), text: (*text).to_owned() }).collect();
         files.sort_by(|a, b| a.path.cmp(&b.path));
         Self { files }
     }
@@ -117,18 +95,10 @@ impl Tree {
 /// The root of the checkout that this program was built from.
 pub(crate) fn root() -> PathBuf {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
-    manifest
-        .parent()
-        .expect("xtask/ stands in the root")
-        .to_path_buf()
+    manifest.parent().expect("xtask/ stands in the root").to_path_buf()
 }
 
 fn relative(root: &Path, path: &Path) -> String {
-    let path = path
-        .strip_prefix(root)
-        .expect("a listed file is under its root");
-    path.components()
-        .map(|part| part.as_os_str().to_string_lossy())
-        .collect::<Vec<_>>()
-        .join("/")
+    let path = path.strip_prefix(root).expect("a listed file is under its root");
+    path.components().map(|part| part.as_os_str().to_string_lossy()).collect::<Vec<_>>().join("/")
 }

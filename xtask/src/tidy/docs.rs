@@ -72,11 +72,8 @@ fn targets(text: &str) -> Vec<(usize, &str)> {
         if line.trim_start().starts_with("```") {
             fenced = !fenced;
         } else if !fenced {
-            let links = line
-                .match_indices("](")
-                .filter(|(from, _)| line[..*from].matches('`').count() % 2 == 0);
-            let inside =
-                links.filter_map(|(from, sign)| Some(line[from + sign.len()..].split_once(')')?.0));
+            let links = line.match_indices("](").filter(|(from, _)| line[..*from].matches('`').count() % 2 == 0);
+            let inside = links.filter_map(|(from, sign)| Some(line[from + sign.len()..].split_once(')')?.0));
             all.extend(inside.map(|target| (at + 1, target)));
         }
     }
@@ -88,21 +85,12 @@ fn broken(tree: &Tree, page: &File, target: &str) -> Option<String> {
         return None;
     }
     let (path, heading) = target.split_once('#').unwrap_or((target, ""));
-    let path = if path.is_empty() {
-        page.path.clone()
-    } else {
-        resolve(&page.path, path)?
-    };
+    let path = if path.is_empty() { page.path.clone() } else { resolve(&page.path, path)? };
     if !path.is_empty() && !tree.exists(&path) {
         return Some(format!("`{target}` leads nowhere"));
     }
-    let other = tree
-        .get(&path)
-        .filter(|file| file.extension() == "md" && !heading.is_empty())?;
-    let found = other
-        .text
-        .lines()
-        .any(|line| line.starts_with('#') && anchor(line) == heading);
+    let other = tree.get(&path).filter(|file| file.extension() == "md" && !heading.is_empty())?;
+    let found = other.text.lines().any(|line| line.starts_with('#') && anchor(line) == heading);
     (!found).then(|| format!("`{target}`: no such heading"))
 }
 
@@ -125,11 +113,8 @@ fn resolve(page: &str, path: &str) -> Option<String> {
 /// The name under which a heading can be linked to.
 fn anchor(heading: &str) -> String {
     let words = heading.trim_start_matches('#').trim().to_lowercase();
-    let kept = words
-        .chars()
-        .filter(|sign| sign.is_alphanumeric() || " -_".contains(*sign));
-    kept.map(|sign| if sign == ' ' { '-' } else { sign })
-        .collect()
+    let kept = words.chars().filter(|sign| sign.is_alphanumeric() || " -_".contains(*sign));
+    kept.map(|sign| if sign == ' ' { '-' } else { sign }).collect()
 }
 
 pub(super) fn architecture(tree: &Tree) -> Vec<Fault> {
@@ -160,10 +145,7 @@ mod tests {
     use super::*;
 
     fn paths(check: fn(&Tree) -> Vec<Fault>, files: &[(&str, &str)]) -> Vec<(String, usize)> {
-        check(&Tree::of(files))
-            .into_iter()
-            .map(|fault| (fault.path, fault.line))
-            .collect()
+        check(&Tree::of(files)).into_iter().map(|fault| (fault.path, fault.line)).collect()
     }
 
     #[test]
@@ -189,20 +171,14 @@ mod tests {
     fn a_link_that_leads_nowhere_is_found() {
         let page = "[a](b.md) [c](gone.md)\n[d](#here) [e](#there)\n```\n[f](gone.md)\n```\n`[g](gone.md)`\n# Here\n[h](b.md#two-words) [i](b.md#gone)\n[j](../..)\n";
         let files = [("docs/a.md", page), ("docs/b.md", "## Two words\n")];
-        let lines: Vec<usize> = links(&Tree::of(&files))
-            .iter()
-            .map(|fault| fault.line)
-            .collect();
+        let lines: Vec<usize> = links(&Tree::of(&files)).iter().map(|fault| fault.line).collect();
         assert_eq!(lines, [1, 2, 8, 9]);
     }
 
     #[test]
     fn links_reach_folders_and_files_above() {
         let files = [
-            (
-                "docs/a.md",
-                "[x](../crates/x) [y](../README.md) [z](errors/)\n",
-            ),
+            ("docs/a.md", "[x](../crates/x) [y](../README.md) [z](errors/)\n"),
             ("README.md", ""),
             ("crates/x/Cargo.toml", ""),
             ("docs/errors/b.md", ""),
@@ -212,23 +188,14 @@ mod tests {
 
     #[test]
     fn a_crate_missing_from_the_map_is_found() {
-        let files = [
-            ("ARCHITECTURE.md", "crates/api\n"),
-            ("crates/api/Cargo.toml", ""),
-            ("crates/store/Cargo.toml", ""),
-        ];
-        assert_eq!(
-            paths(architecture, &files),
-            [("ARCHITECTURE.md".to_owned(), 0)]
-        );
+        let files =
+            [("ARCHITECTURE.md", "crates/api\n"), ("crates/api/Cargo.toml", ""), ("crates/store/Cargo.toml", "")];
+        assert_eq!(paths(architecture, &files), [("ARCHITECTURE.md".to_owned(), 0)]);
     }
 
     #[test]
     fn a_changelog_without_an_open_section_is_found() {
         assert_eq!(found(changelog, "CHANGELOG.md", "# Changelog\n"), [0]);
-        assert_eq!(
-            found(changelog, "CHANGELOG.md", "## [Unreleased]\n"),
-            NOTHING
-        );
+        assert_eq!(found(changelog, "CHANGELOG.md", "## [Unreleased]\n"), NOTHING);
     }
 }

@@ -22,11 +22,7 @@ struct Fault {
 
 impl Fault {
     fn new(path: &str, line: usize, what: impl Into<String>) -> Self {
-        Self {
-            path: path.to_owned(),
-            line,
-            what: what.into(),
-        }
+        Self { path: path.to_owned(), line, what: what.into() }
     }
 }
 
@@ -83,16 +79,8 @@ const RULES: &[Rule] = &[
         reason: "protocol decides from rows, a command and a given time; with I/O, a clock or randomness it could not be simulated",
         check: code::pure_protocol,
     },
-    Rule {
-        name: "statuses",
-        reason: "a status changes only by a decision of protocol (R-1)",
-        check: code::statuses,
-    },
-    Rule {
-        name: "names",
-        reason: "a module named after nothing collects everything",
-        check: words::names,
-    },
+    Rule { name: "statuses", reason: "a status changes only by a decision of protocol (R-1)", check: code::statuses },
+    Rule { name: "names", reason: "a module named after nothing collects everything", check: words::names },
     Rule {
         name: "machine paths",
         reason: "what names a folder of one machine works on that machine alone",
@@ -108,11 +96,7 @@ const RULES: &[Rule] = &[
         reason: "a code is something people search for: each has a page that says what happened and what to do",
         check: docs::error_pages,
     },
-    Rule {
-        name: "links",
-        reason: "a link that leads nowhere is a claim without its proof",
-        check: docs::links,
-    },
+    Rule { name: "links", reason: "a link that leads nowhere is a claim without its proof", check: docs::links },
     Rule {
         name: "architecture",
         reason: "ARCHITECTURE.md is the map: it names every crate",
@@ -145,21 +129,14 @@ pub(crate) fn run() -> Result<()> {
     if count > 0 {
         bail!("tidy found {count} faults");
     }
-    println!(
-        "tidy: {} rules hold over {} files",
-        RULES.len(),
-        tree.files.len()
-    );
+    println!("tidy: {} rules hold over {} files", RULES.len(), tree.files.len());
     Ok(())
 }
 
 /// Shared by the tests of the rules: one row is a file, and the lines a rule must find in it.
 #[cfg(test)]
 fn found(check: fn(&Tree) -> Vec<Fault>, path: &str, text: &str) -> Vec<usize> {
-    check(&Tree::of(&[(path, text)]))
-        .iter()
-        .map(|fault| fault.line)
-        .collect()
+    check(&Tree::of(&[(path, text)])).iter().map(|fault| fault.line).collect()
 }
 
 /// What a rule finds in a file that keeps it.
@@ -182,11 +159,8 @@ mod tests {
     #[test]
     fn rules_accept_an_empty_tree_but_for_what_must_exist() {
         let tree = Tree::default();
-        let broken: Vec<&str> = RULES
-            .iter()
-            .filter(|rule| !(rule.check)(&tree).is_empty())
-            .map(|rule| rule.name)
-            .collect();
+        let broken: Vec<&str> =
+            RULES.iter().filter(|rule| !(rule.check)(&tree).is_empty()).map(|rule| rule.name).collect();
         assert_eq!(broken, ["architecture", "changelog"]);
     }
 }

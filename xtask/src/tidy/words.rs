@@ -4,9 +4,7 @@ use super::Fault;
 use crate::tree::{File, Tree};
 
 /// Names that say nothing about what is inside.
-const EMPTY_NAMES: &[&str] = &[
-    "util", "utils", "common", "helper", "helpers", "misc", "stuff", "shared",
-];
+const EMPTY_NAMES: &[&str] = &["util", "utils", "common", "helper", "helpers", "misc", "stuff", "shared"];
 
 /// Hosts that the tree may name; addresses and names reserved for examples (RFC 2606, RFC 6761) always may stand.
 const HOSTS: &[&str] = &[
@@ -18,23 +16,12 @@ const HOSTS: &[&str] = &[
     "www.python.org",
     "www.w3.org",
 ];
-const RESERVED: &[&str] = &[
-    "localhost",
-    "example",
-    "test",
-    "invalid",
-    "example.com",
-    "example.org",
-    "example.net",
-];
+const RESERVED: &[&str] = &["localhost", "example", "test", "invalid", "example.com", "example.org", "example.net"];
 
 pub(super) fn names(tree: &Tree) -> Vec<Fault> {
     let empty = |file: &&File| {
         let stem = file.name().split('.').next().unwrap_or_default();
-        file.path
-            .split('/')
-            .chain([stem])
-            .any(|part| EMPTY_NAMES.contains(&part))
+        file.path.split('/').chain([stem]).any(|part| EMPTY_NAMES.contains(&part))
     };
     let source = |file: &&File| ["rs", "py", "sql"].contains(&file.extension());
     tree.files
@@ -47,12 +34,8 @@ pub(super) fn names(tree: &Tree) -> Vec<Fault> {
 
 pub(super) fn machine_paths(tree: &Tree) -> Vec<Fault> {
     // Spelled in two halves, or this file would find itself.
-    const PATHS: &[&str] = &[
-        concat!("/wo", "rk/"),
-        concat!("/ro", "ot/"),
-        concat!("/ho", "me/"),
-        concat!("/Us", "ers/"),
-    ];
+    const PATHS: &[&str] =
+        &[concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/ho", "me/"), concat!("/Us", "ers/")];
     let mut faults = Vec::new();
     for file in &tree.files {
         for (at, line) in file.text.lines().enumerate() {
@@ -89,31 +72,23 @@ fn hosts_in(line: &str) -> impl Iterator<Item = &str> {
     line.match_indices("://").filter_map(|(at, sign)| {
         let scheme = &line[..at];
         let rest = &line[at + sign.len()..];
-        let end = rest
-            .find(|c: char| !c.is_ascii_alphanumeric() && !"-._@".contains(c))
-            .unwrap_or(rest.len());
-        let host = rest[..end]
-            .rsplit('@')
-            .next()
-            .unwrap_or_default()
-            .trim_end_matches('.');
+        let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && !"-._@".contains(c)).unwrap_or(rest.len());
+        let host = rest[..end].rsplit('@').next().unwrap_or_default().trim_end_matches('.');
         let filled_in = host.is_empty() || rest[end..].starts_with(['{', '$', '<']);
         ((scheme.ends_with("http") || scheme.ends_with("https")) && !filled_in).then_some(host)
     })
 }
 
 fn may_stand(host: &str) -> bool {
-    let address = host
-        .bytes()
-        .all(|byte| byte.is_ascii_digit() || byte == b'.');
-    let reserved = RESERVED.iter().any(|name| {
-        host == *name
-            || host
-                .strip_suffix(name)
-                .is_some_and(|rest| rest.ends_with('.'))
-    });
+    let lower = host.to_ascii_lowercase();
+    let host = lower.as_str();
+    // No registered name ends in a label that starts with a digit: these are addresses, in whatever spelling.
+    let digit = |label: &str| label.starts_with(|sign: char| sign.is_ascii_digit());
+    let address = host.rsplit('.').next().is_some_and(digit);
+    let reserved =
+        RESERVED.iter().any(|name| host == *name || host.strip_suffix(name).is_some_and(|rest| rest.ends_with('.')));
     // A single word is a name inside somebody's own network: documentation and tests make them up.
-    address || reserved || HOSTS.contains(&host.as_str()) || !host.contains('.')
+    address || reserved || HOSTS.contains(&host) || !host.contains('.')
 }
 
 #[cfg(test)]
@@ -132,18 +107,9 @@ mod tests {
     fn a_folder_of_one_machine_is_found() {
         let sample = concat!("open(\"/wo", "rk/a\")\n");
         assert_eq!(found(machine_paths, "a.py", sample), [1]);
-        assert_eq!(
-            found(machine_paths, "a.py", concat!("\n~ /ho", "me/ann\n")),
-            [2]
-        );
-        assert_eq!(
-            found(machine_paths, "a.md", concat!("docs/wo", "rk/a.md\n")),
-            NOTHING
-        );
-        assert_eq!(
-            found(machine_paths, "a.md", concat!("{base}/ho", "me/a\n")),
-            NOTHING
-        );
+        assert_eq!(found(machine_paths, "a.py", concat!("\n~ /ho", "me/ann\n")), [2]);
+        assert_eq!(found(machine_paths, "a.md", concat!("docs/wo", "rk/a.md\n")), NOTHING);
+        assert_eq!(found(machine_paths, "a.md", concat!("{base}/ho", "me/a\n")), NOTHING);
     }
 
     #[test]
