@@ -181,7 +181,7 @@ fn exact(word: &str) -> Option<Id> {
         _ => return None,
     };
     let digits = rest.trim_end_matches(|sign: char| sign.is_ascii_lowercase());
-    let suffix = match rest[digits.len()..].as_bytes() {
+    let suffix = match &rest.as_bytes()[digits.len()..] {
         [] => None,
         [suffix] => Some(char::from(*suffix)),
         _ => return None,
