@@ -12,7 +12,7 @@ use clap::Args;
 
 use crate::steps::{Steps, call, spell};
 use crate::tree::{self, Tree};
-use crate::{guest, spec, tidy};
+use crate::{guest, pages, spec, tidy};
 
 /// Failpoints and the like are features of ours: one set for lints and tests, so that each crate is built once.
 const WHOLE: &[&str] = &["--workspace", "--all-features"];
@@ -36,7 +36,9 @@ pub(crate) fn run(args: &CiArgs) -> Result<()> {
     if !args.no_tests {
         steps.step("guest image", || guest::run(guest::GuestArgs::default()))?;
         steps.step("build", || call(cargo(&root).arg("build").args(WHOLE).arg("--all-targets")))?;
-        for folder in python_tests(&Tree::read(&root)?) {
+        let tree = Tree::read(&root)?;
+        steps.step("commands of the pages", || pages::check(&tree, &stasis(&root)?))?;
+        for folder in python_tests(&tree) {
             steps.step(&format!("tests of {folder}"), || python(&root, &folder))?;
         }
         steps.step("tests", || rust_tests(&root))?;

@@ -12,6 +12,7 @@ mod bench;
 mod ci;
 mod demo;
 mod guest;
+mod pages;
 mod source;
 mod spec;
 mod steps;
