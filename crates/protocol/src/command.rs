@@ -114,9 +114,14 @@ pub struct Progress {
     /// Journal length these entries follow on; must be the row's.
     pub base: u32,
     pub entries: Vec<Entry>,
+    /// Calls the engine makes itself; they are not in the journal and use no guest budget (C-235).
+    pub engine_calls: Vec<crate::call::Call>,
     /// Questions to publish, for calls among `entries` or already stored.
     pub asks: Vec<Ask>,
+    pub timers: Vec<Timer>,
     pub conclusions: Vec<Conclusion>,
+    /// Waits that ended and that the hop has taken note of; their rows go.
+    pub taken: Vec<WaitId>,
     pub charge: Charge,
     pub nodes: Vec<(crate::event::Kind, crate::event::Facts)>,
     /// Number of the first line of `log`; lines the row already counts are dropped (W-177).
@@ -138,6 +143,22 @@ pub struct Ask {
     pub form: Option<crate::run::Body>,
     pub unrenderable: bool,
     pub operands: Vec<(String, Digest)>,
+}
+
+/// A timer to open, for a call among the entries.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Timer {
+    pub wait: WaitId,
+    pub call: CallId,
+    pub due: Due,
+}
+
+/// When a timer ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Due {
+    /// Counted from the store's clock at the commit.
+    In(Duration),
+    At(Time),
 }
 
 /// What became of a call.
@@ -165,7 +186,14 @@ pub enum Act {
     /// Nothing more: publishes questions and stores outcomes.
     Record,
     /// The dispatch gate of a call (C-103). `arguments` are the very bytes the handler will get.
-    Dispatch { call: CallId, arguments: Canonical, operands: Vec<(String, Digest)> },
+    Dispatch {
+        call: CallId,
+        arguments: Canonical,
+        /// Content hashes of the operands, read just now (C-109).
+        operands: Vec<(String, Digest)>,
+        /// The grant the plan gives this tool (C-110).
+        grant: Digest,
+    },
     /// E-7 on every open wait, with a checkpoint; E-9 and E-3 follow where the set is satisfied already.
     Park { checkpoint: NewCheckpoint, mode: WaitMode, taker: Option<Taker> },
     /// E-8.
@@ -185,7 +213,8 @@ pub struct NewCheckpoint {
     pub body: NewBody,
     /// The journal's head that the body names.
     pub journal: Head,
-    pub snapshot: Option<(Snapshot, NewBody)>,
+    /// A frozen guest with its bytes; without bytes, the snapshot of the checkpoint before, which this hop never thawed.
+    pub snapshot: Option<(Snapshot, Option<NewBody>)>,
 }
 
 /// A verdict brought by a door.

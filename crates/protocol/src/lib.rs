@@ -8,6 +8,7 @@
 //! decided. [`json`] holds the one parser that every body meeting a digest goes through.
 
 pub mod approval;
+pub mod builtin;
 pub mod call;
 pub mod code;
 pub mod command;
@@ -15,6 +16,7 @@ pub mod decide;
 pub mod delivery;
 pub mod digest;
 pub mod event;
+mod fields;
 pub mod id;
 pub mod journal;
 pub mod json;

@@ -7,10 +7,11 @@ use crate::command::Caller;
 use crate::digest::Digest;
 use crate::id::{PatternId, TokenId};
 use crate::json::Canonical;
-use crate::policy::PolicyVersion;
-use crate::principal::{Principal, Right};
+use crate::policy::Policy;
+use crate::principal::{Principal, Rights};
 use crate::run::Settings;
 use crate::time::Time;
+use crate::tool::ToolSpec;
 use crate::workflow::{Manifest, Pattern, Workflow};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,7 +22,9 @@ pub struct Registry {
     pub workflows: BTreeMap<String, Workflow>,
     /// Every tool ever registered, by name and version, with its digest; specs are blobs by digest (C-10, C-43).
     pub tools: BTreeMap<String, BTreeMap<String, Tool>>,
-    pub policy: Arc<PolicyVersion>,
+    pub policy: Arc<Policy>,
+    /// The record digest of `policy` (C-48).
+    pub policy_version: Digest,
     pub principals: BTreeMap<String, Principal>,
     pub tokens: BTreeMap<TokenId, Token>,
     /// Digests of grants that were revoked (C-45).
@@ -29,9 +32,12 @@ pub struct Registry {
 }
 
 /// One registered version of a tool.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Tool {
     pub digest: Digest,
+    /// Digest of the whole spec, under which it is stored.
+    pub blob: Digest,
+    pub spec: Arc<ToolSpec>,
     /// Digest of the grant that came with it.
     pub grant: Digest,
     pub registered_at: Time,
@@ -46,7 +52,7 @@ pub struct Token {
     pub secret: Digest,
     pub principal: String,
     /// The principal's rights, or fewer.
-    pub rights: Option<BTreeSet<Right>>,
+    pub rights: Option<Rights>,
     pub created_at: Time,
     pub expires_at: Option<Time>,
     pub revoked_at: Option<Time>,
@@ -84,17 +90,14 @@ pub struct Apply {
     pub by: Caller,
     /// Name, version, spec bytes (canonical) and grant of each tool.
     pub tools: Vec<NewTool>,
-    pub policy: Arc<PolicyVersion>,
+    pub policy: Arc<Policy>,
     pub principals: Vec<Principal>,
 }
 
+/// A tool of a configuration, with the grant that belongs to it (I-62).
 #[derive(Clone, Debug)]
 pub struct NewTool {
-    pub name: String,
-    pub version: String,
-    pub digest: Digest,
-    /// The whole canonical spec, uncovered fields too.
-    pub spec: Canonical,
+    pub spec: Arc<ToolSpec>,
     pub grant: Canonical,
 }
 
@@ -106,6 +109,18 @@ pub enum Answer {
 }
 
 impl Registry {
+    /// Who a subject is now: a configured principal, or the built-in `local` one (I-19a).
+    pub fn principal(&self, subject: &str) -> Option<Principal> {
+        let local = || (subject == Principal::LOCAL).then(Principal::local);
+        self.principals.get(subject).cloned().or_else(local)
+    }
+
+    /// The spec of a registered or built-in tool in one of its versions.
+    pub fn tool(&self, name: &str, version: &str) -> Option<Arc<ToolSpec>> {
+        let registered = self.tools.get(name).and_then(|versions| versions.get(version));
+        registered.map(|tool| tool.spec.clone()).or_else(|| crate::builtin::spec(name))
+    }
+
     /// The version a plan takes when it names none: the one registered last and not withdrawn (I-68).
     pub fn newest(&self, name: &str) -> Option<(&str, &Tool)> {
         self.tools

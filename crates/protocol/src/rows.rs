@@ -176,7 +176,12 @@ pub struct Change {
     pub receipts: Vec<Receipt>,
     pub log: Vec<LogLine>,
     pub bodies: Vec<NewBody>,
+    /// Cleanup to be done after this commit.
     pub debts: Vec<Debt>,
+    /// Cleanup that is done; its row goes.
+    pub paid: Vec<Debt>,
+    /// An admission's idempotency key and request digest, scoped to namespace and principal.
+    pub key: Option<(String, Digest)>,
     pub now: Time,
 }
 
@@ -198,6 +203,8 @@ impl Change {
             log: Vec::new(),
             bodies: Vec::new(),
             debts: Vec::new(),
+            paid: Vec::new(),
+            key: None,
             now,
         }
     }

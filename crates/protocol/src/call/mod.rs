@@ -26,6 +26,10 @@ pub struct Call {
     pub identity: Identity,
     pub tool: ToolRef,
     pub effect: Effect,
+    /// How an unknown outcome is settled, as the pinned plan declares it (C-228).
+    pub recovery: RecoveryClass,
+    /// The handler's limit in milliseconds, from the dispatch gate.
+    pub timeout_ms: u32,
     /// Digest of the arguments as the guest asked; replay compares this.
     pub asked: Digest,
     /// The arguments that are approved and dispatched; differ from `asked` after an edit or filled-in defaults.
@@ -41,6 +45,16 @@ pub struct Call {
     /// Digest of the receipt that recorded the call as ambiguous; a settling receipt names it.
     pub receipt: Option<Digest>,
     pub at: Time,
+}
+
+/// The recovery classes of section 12; the details (lookup tool, life of the key) stand in the tool's spec.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RecoveryClass {
+    Retry,
+    Idempotent,
+    Lookup,
+    Manual,
 }
 
 /// A tool as pinned by the plan.

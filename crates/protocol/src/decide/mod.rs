@@ -12,6 +12,7 @@ mod expire;
 mod hop;
 mod recover;
 mod registry;
+mod rules;
 mod step;
 
 pub use registry::{RegistryChange, decide_registry};

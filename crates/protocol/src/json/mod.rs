@@ -4,6 +4,7 @@
 //! dispatched. Numbers stay exactly as written and nothing is normalised (C-33, C-35). Parsing uses no recursion, so no
 //! input can exhaust the stack. A [`Value`] is a reading aid and never the source of bytes that are hashed.
 
+mod decimal;
 mod parser;
 mod text;
 mod value;
@@ -90,6 +91,11 @@ pub fn canonicalize_within(bytes: &[u8], bounds: &Bounds) -> Result<Canonical, F
     parser::canonical_text(bytes, bounds).map(|text| Canonical(text.into()))
 }
 
+/// Parses the JSON value that begins `bytes`, and tells how long its text is; what follows it is not looked at.
+pub(crate) fn leading(bytes: &[u8]) -> Result<(Canonical, usize), Fault> {
+    parser::leading_text(bytes, &Bounds::BODY).map(|(text, len)| (Canonical(text.into()), len))
+}
+
 /// The canonical JSON of a Rust value.
 ///
 /// Floats are written in their shortest form. Bodies that came from outside keep their own number literals if they stand
@@ -171,12 +177,6 @@ impl fmt::Display for Canonical {
 impl fmt::Debug for Canonical {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
-    }
-}
-
-impl From<&Value> for Canonical {
-    fn from(value: &Value) -> Self {
-        Self(value::write(value).into())
     }
 }
 

@@ -29,8 +29,16 @@ impl Bounds {
     pub const RECORD: Self = Self { bytes: u32::MAX as usize, depth: 256, nodes: usize::MAX };
 }
 
-/// Parses `bytes` and returns the canonical text.
+/// Parses `bytes`, one value and nothing behind it, and returns its canonical text.
 pub(super) fn canonical_text(bytes: &[u8], bounds: &Bounds) -> Result<String, Fault> {
+    match leading_text(bytes, bounds)? {
+        (text, len) if len == bytes.len() => Ok(text),
+        (_, len) => Err(Fault { reason: Reason::Syntax, offset: len }),
+    }
+}
+
+/// Parses the value that begins `bytes`; returns its canonical text, and its length with the white space behind it.
+pub(super) fn leading_text(bytes: &[u8], bounds: &Bounds) -> Result<(String, usize), Fault> {
     // Positions are kept in 32 bits.
     let allowed = bounds.bytes.min(u32::MAX as usize);
     if bytes.len() > allowed {
@@ -38,18 +46,9 @@ pub(super) fn canonical_text(bytes: &[u8], bounds: &Bounds) -> Result<String, Fa
     }
     let utf8 = |error: std::str::Utf8Error| Fault { reason: Reason::Utf8, offset: error.valid_up_to() };
     let input = std::str::from_utf8(bytes).map_err(utf8)?.as_bytes();
-    let mut parser = Parser {
-        input,
-        at: 0,
-        out: Vec::with_capacity(input.len()),
-        frames: Vec::new(),
-        members: Vec::new(),
-        scratch: Vec::new(),
-        nodes: 0,
-        bounds,
-    };
+    let mut parser = Parser::new(input, bounds);
     match parser.run() {
-        Ok(()) => Ok(String::from_utf8(parser.out).expect("made of whole characters of a UTF-8 text")),
+        Ok(()) => Ok((String::from_utf8(parser.out).expect("made of whole characters of a UTF-8 text"), parser.at)),
         Err(fault) => Err(parser.earliest(fault)),
     }
 }
@@ -97,23 +96,24 @@ struct Parser<'a> {
     bounds: &'a Bounds,
 }
 
-impl Parser<'_> {
+impl<'a> Parser<'a> {
+    fn new(input: &'a [u8], bounds: &'a Bounds) -> Self {
+        let out = Vec::with_capacity(input.len());
+        Self { input, at: 0, out, frames: Vec::new(), members: Vec::new(), scratch: Vec::new(), nodes: 0, bounds }
+    }
+
     fn run(&mut self) -> Result<(), Fault> {
         let mut next = Next::Value;
         loop {
             self.skip_space();
             next = match next {
-                Next::After if self.frames.is_empty() => break,
+                Next::After if self.frames.is_empty() => return Ok(()),
                 Next::After => self.after_value()?,
                 Next::ValueOrEnd if self.peek() == Some(b']') => self.close(b']')?,
                 Next::Value | Next::ValueOrEnd => self.value()?,
                 Next::KeyOrEnd if self.peek() == Some(b'}') => self.close(b'}')?,
                 Next::Key | Next::KeyOrEnd => self.key()?,
             };
-        }
-        match self.peek() {
-            None => Ok(()),
-            Some(_) => Err(self.fault(Reason::Syntax)),
         }
     }
 

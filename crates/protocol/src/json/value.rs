@@ -1,10 +1,13 @@
 //! A tree to read a canonical text with. Numbers stay as they are written.
 
+use std::cmp::Ordering;
 use std::fmt;
 
+use serde::ser::Error as _;
 use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
 
-use super::{Canonical, text};
+use super::{Bounds, Canonical, Fault, canonicalize_within, text};
 
 /// One JSON value.
 ///
@@ -192,6 +195,33 @@ impl Value {
         if let Self::Object(object) = self { Some(object) } else { None }
     }
 
+    /// A total order in which numbers are equal by value, wherever they stand; `null` comes first, objects last.
+    pub fn compare(&self, other: &Self) -> Ordering {
+        let rank = |value: &Self| match value {
+            Self::Null => 0,
+            Self::Bool(_) => 1,
+            Self::Number(_) => 2,
+            Self::String(_) => 3,
+            Self::Array(_) => 4,
+            Self::Object(_) => 5,
+        };
+        match (self, other) {
+            (Self::Bool(a), Self::Bool(b)) => a.cmp(b),
+            (Self::Number(a), Self::Number(b)) => a.compare(b),
+            (Self::String(a), Self::String(b)) => a.cmp(b),
+            (Self::Array(a), Self::Array(b)) => {
+                let items = || a.iter().zip(b).map(|(a, b)| a.compare(b)).find(|order| order.is_ne());
+                a.len().cmp(&b.len()).then_with(|| items().unwrap_or(Ordering::Equal))
+            }
+            (Self::Object(a), Self::Object(b)) => {
+                let member = |((key, a), (other, b)): ((&str, &Self), (&str, &Self))| key.cmp(other).then_with(|| a.compare(b));
+                let members = || a.iter().zip(b.iter()).map(member).find(|order| order.is_ne());
+                a.len().cmp(&b.len()).then_with(|| members().unwrap_or(Ordering::Equal))
+            }
+            (a, b) => rank(a).cmp(&rank(b)),
+        }
+    }
+
     /// The kind of the value, as JSON Schema names it.
     pub const fn kind(&self) -> &'static str {
         match self {
@@ -204,9 +234,11 @@ impl Value {
         }
     }
 
-    /// The canonical text of this tree.
-    pub fn canonical(&self) -> Canonical {
-        Canonical::from(self)
+    /// The canonical text of this tree, checked like any other: a tree made in Rust may hold what no body may.
+    ///
+    /// Size, depth and count of values are not bounded here.
+    pub fn canonical(&self) -> Result<Canonical, Fault> {
+        canonicalize_within(write(self).as_bytes(), &Bounds::RECORD)
     }
 }
 
@@ -223,12 +255,14 @@ pub(crate) fn push_token(pointer: &mut String, token: &str) {
 
 impl Serialize for Value {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.canonical().serialize(serializer)
+        let text = write(self);
+        let raw: &RawValue = serde_json::from_str(&text).map_err(S::Error::custom)?;
+        raw.serialize(serializer)
     }
 }
 
 /// Appends the canonical text. Keys are sorted already; text made in Rust is whole UTF-8.
-pub(super) fn write(value: &Value) -> String {
+fn write(value: &Value) -> String {
     let mut out = Vec::new();
     write_value(value, &mut out);
     String::from_utf8(out).expect("made of whole characters")

@@ -206,6 +206,8 @@ pub struct Checkpoint {
 /// A frozen guest kept beside a checkpoint (W-244). Consumed by the claim of the hop that may thaw it (W-247).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Snapshot {
+    /// The hop that froze the guest; the snapshot's own header names it too (W-244).
+    pub hop: u32,
     pub engine: String,
     pub image: Digest,
     pub body: Body,
@@ -233,6 +235,8 @@ pub struct Settings {
     pub memory_bytes: u64,
     /// Largest number of counted calls (C-63).
     pub max_calls: u32,
+    /// When the plan ends; equality is expired (C-41, W-76).
+    pub not_after: Option<Time>,
     /// `false`: the run may wait hot only.
     pub resume: bool,
     /// Whether a person may decide what they asked for themselves unless a rule says otherwise (C-55).

@@ -1,0 +1,159 @@
+//! E-1: a run comes to be (runs.md section 3).
+
+use super::{Cx, Decision, step};
+use crate::code::Code;
+use crate::command::{Admit, Answer, KnownKey};
+use crate::delivery::{Cause, Delivery, Mode, State};
+use crate::event::{Event, Facts, Kind};
+use crate::id::RunId;
+use crate::principal::Right;
+use crate::refusal::Refusal;
+use crate::rows::{Change, Rows, Set};
+use crate::run::{Budget, Clocks, Head, Phase, Requester, Run, Status};
+
+/// Admits a run, or answers with the one its key made before.
+///
+/// Run, delivery 0, key, session slot and event are one commit; where `taker` is given E-3 is chained to it.
+pub(super) fn admit(
+    admit: Admit,
+    known: Option<(KnownKey, Box<Run>)>,
+    session: Option<RunId>,
+    cx: &mut Cx<'_>,
+) -> Decision {
+    if !admit.by.principal.rights.has(Right::RunsStart) {
+        return not_permitted(&admit.by, Right::RunsStart).into();
+    }
+    if let Some((key, run)) = known {
+        return repeat(&admit, key, run);
+    }
+    if let Err(refusal) = check(&admit, session, cx) {
+        return refusal.into();
+    }
+    let taker = admit.taker;
+    let mut change = born(admit, cx);
+    if let Some(taker) = taker {
+        step::take(&mut change, taker);
+    }
+    let run = Box::new(change.run().clone());
+    Decision::done(change, Answer::Admitted { run, created: true })
+}
+
+/// the same request answers with the earlier run as it is now; nothing is evaluated again.
+fn repeat(admit: &Admit, key: KnownKey, run: Box<Run>) -> Decision {
+    if key.request_digest == admit.request_digest {
+        return Decision::stands(Answer::Admitted { run, created: false });
+    }
+    #[derive(serde::Serialize)]
+    struct First {
+        run: RunId,
+    }
+    Refusal::new(
+        Code::IdempotencyMismatch,
+        format!("this idempotency key made {} from another request", key.run),
+    )
+    .hint("use a new key for a new request")
+    .truth(&First { run: key.run })
+    .into()
+}
+
+fn check(admit: &Admit, session: Option<RunId>, cx: &Cx<'_>) -> Result<(), Refusal> {
+    let key = &admit.pattern.key;
+    let Some(workflow) = cx.registry.workflows.get(key) else {
+        return Err(Refusal::new(Code::UnknownWorkflow, format!("there is no workflow `{key}`"))
+            .hint("stasis workflow list"));
+    };
+    let active = workflow.active();
+    if active.is_none_or(|a| a.revision != admit.pattern.revision || a.digest != admit.pattern.digest) {
+        let now = active.map_or("none".to_owned(), |a| a.revision.to_string());
+        let detail = format!("revision {} of `{key}` is not active; active is {now}", admit.pattern.revision);
+        return Err(Refusal::new(Code::RevisionNotActive, detail)
+            .hint(format!("stasis workflow activate {key} {}", admit.pattern.revision)));
+    }
+    if admit.priority > 100 {
+        let detail = format!("priority {} is out of 0..100", admit.priority);
+        return Err(Refusal::new(Code::InvalidRequest, detail));
+    }
+    if admit.deadline.is_some_and(|deadline| deadline <= cx.now) {
+        return Err(Refusal::new(Code::InvalidRequest, "the deadline has passed already"));
+    }
+    if admit.settings.not_after.is_some_and(|end| cx.now >= end) {
+        return Err(Refusal::new(Code::AuthorityUnavailable, "authority unavailable: expired")
+            .hint("register the workflow again to seal a new plan"));
+    }
+    if let Some(other) = session {
+        return Err(Refusal::new(Code::SessionBusy, format!("session already has an active run: {other}")));
+    }
+    Ok(())
+}
+
+fn born(admit: Admit, cx: &Cx<'_>) -> Change {
+    let now = cx.now;
+    let facts = Facts::new()
+        .with("cause", Cause::Admission.as_str())
+        .with("workflow", &admit.pattern.key)
+        .number("revision", admit.pattern.revision)
+        .with("pattern_digest", admit.pattern.digest)
+        .with("plan_digest", admit.plan)
+        .with("input_digest", admit.input.body.digest)
+        .with("principal", &admit.by.principal.id)
+        .with("queue", &admit.queue)
+        .number("priority", admit.priority);
+    let run = Run {
+        id: admit.run,
+        namespace: admit.by.principal.namespace.clone(),
+        kind: admit.kind,
+        plan: admit.plan,
+        phase: Phase::Queued {
+            delivery: Delivery {
+                state: State::Pending,
+                mode: Mode::Fresh,
+                cause: Cause::Admission,
+                ready_at: now,
+                retry_at: now,
+                attempts: 0,
+                last_error: None,
+            },
+        },
+        seq: 0,
+        fence: 0,
+        checkpoint: None,
+        journal: Head::default(),
+        queue: admit.queue,
+        priority: admit.priority,
+        requester: Requester { subject: admit.by.principal.id.clone(), acts_for: admit.acts_for },
+        session: admit.session,
+        input: admit.input.body,
+        budget: Budget { body_bytes: u64::from(admit.input.body.len), ..Budget::default() },
+        events: Head { len: 0, digest: Event::origin(admit.run, admit.pattern.digest) },
+        receipts: Head::default(),
+        log_lines: 0,
+        clocks: Clocks::start(now),
+        since: now,
+        deadline: admit.deadline,
+        labels: admit.labels,
+        retry_of: admit.retry_of,
+        created_at: now,
+        started_at: None,
+        continuations: 0,
+        settings: admit.settings,
+        pattern: admit.pattern,
+    };
+    let rows = Rows {
+        run,
+        waits: Set::default(),
+        approvals: Set::default(),
+        calls: Set::default(),
+        obligations: Set::default(),
+    };
+    let mut change = Change::fresh(rows, now);
+    change.key = admit.idempotency_key.map(|key| (key, admit.request_digest));
+    change.bodies.push(admit.input);
+    change.event(Kind::Run(Status::Queued), facts);
+    change
+}
+
+/// the verb's own right is missing.
+pub(super) fn not_permitted(by: &crate::command::Caller, right: Right) -> Refusal {
+    Refusal::new(Code::NotPermitted, format!("{} does not have the right {right}", by.principal.id))
+        .hint("an administrator gives rights in the configuration's [[principal]] section")
+}

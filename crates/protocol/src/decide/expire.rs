@@ -1,0 +1,86 @@
+//! A wait whose time has come, found by a timer. The same judgement is made inside every decision, so
+//! expiry does not depend on anybody looking.
+
+use super::{Cx, Decision, step};
+use crate::approval::{Kind, Status};
+use crate::code::Code;
+use crate::command::Answer;
+use crate::digest::Digest;
+use crate::event::{self, Facts};
+use crate::id::{ApprovalId, WaitId};
+use crate::policy::OnExpiry;
+use crate::rows::{Change, Rows};
+use crate::run::{Charge, Edge, Failure, Status as RunStatus, Stop};
+use crate::wait::Owner;
+
+/// Ends the wait if it is open and due; else nothing happens.
+pub(super) fn expire(wait: WaitId, rows: Rows, cx: &mut Cx<'_>) -> Decision {
+    let unchanged = |run| Answer::Settled { run: Box::new(run), changed: false, repaired: false };
+    let Some(row) = rows.waits.get(wait) else { return Decision::stands(unchanged(rows.run)) };
+    if !row.is_open() || row.due_at.is_none_or(|due| cx.now < due) {
+        return Decision::stands(unchanged(rows.run));
+    }
+    let owner = row.owner;
+    let mut change = Change::of(rows, cx.now);
+    match owner {
+        Owner::Timer(_) => {
+            change.event(event::Kind::TimerFired, Facts::new().with("wait", wait));
+            step::end_wait(&mut change, wait, Digest::of(wait.to_string()));
+        }
+        Owner::Approval(id) => {
+            lapse(&mut change, id);
+        }
+    }
+    after_end(&mut change, owner, None);
+    let run = Box::new(change.run().clone());
+    Decision::done(change, Answer::Settled { run, changed: true, repaired: false })
+}
+
+/// `pending` becomes `expired`, by nobody's hand (C-151, C-175). A settle question never does (C-241).
+///
+/// The approval's wait ends with it.
+pub(super) fn lapse(change: &mut Change, id: ApprovalId) -> bool {
+    let now = change.now;
+    let due = change
+        .rows
+        .approvals
+        .get(id)
+        .is_some_and(|a| a.is_pending() && a.kind() != Kind::Settle && a.expires_at.is_some_and(|at| now >= at));
+    if !due {
+        return false;
+    }
+    let row = change.rows.approvals.edit(id).expect("found above");
+    row.status = Status::Expired { at: now };
+    let wait = row.wait;
+    change.event(event::Kind::ApprovalExpired, Facts::new().with("approval", id).with("wait", wait));
+    step::end_wait(change, wait, Digest::of(format!("{id} expired")));
+    true
+}
+
+/// What follows the end of a wait: a parked run returns, or fails where the approval's rule says so (C-191).
+pub(super) fn after_end(change: &mut Change, owner: Owner, taker: Option<crate::command::Taker>) {
+    let expired_to_fail = match owner {
+        Owner::Approval(id) => change.rows.approvals.get(id).is_some_and(|a| {
+            matches!(a.status, Status::Expired { .. }) && a.obligation.on_expiry == OnExpiry::Fail
+        }),
+        Owner::Timer(_) => false,
+    };
+    if expired_to_fail && change.run().status().is_parked() {
+        let Owner::Approval(id) = owner else { return };
+        fail_parked(change, Failure {
+            code: Code::ApprovalExpired,
+            message: Code::ApprovalExpired.as_str().to_owned(),
+            detail: crate::json::to_canonical(&[id.to_string()]).ok(),
+        });
+        return;
+    }
+    step::return_if_satisfied(change, taker);
+}
+
+/// E-15, with E-18 where nothing is left to stop.
+pub(super) fn fail_parked(change: &mut Change, failure: Failure) {
+    debug_assert!(change.run().status().is_parked() || change.run().status() == RunStatus::Queued);
+    let edges =
+        step::StopEdges { stopping: Edge(15), direct: None, hop_must_acknowledge: false };
+    step::stop(change, Stop::Fail(failure), edges, Charge::default());
+}

@@ -1,0 +1,220 @@
+//! The writes of a hop (runs.md section 5): each carries its claim's token, and without the token of the claim on the
+//! row it changes nothing.
+
+mod dispatch;
+mod progress;
+
+pub(super) use progress::publish;
+
+use super::{Cx, Decision, step};
+use crate::code::Code;
+use crate::command::{Act, Answer, Hop, NewCheckpoint};
+use crate::delivery::Cause;
+use crate::event::Facts;
+use crate::obligation::Subject;
+use crate::refusal::Refusal;
+use crate::rows::{Change, NewBody, Rows};
+use crate::run::{
+    Charge, Checkpoint, Edge, End, Failure, Phase, Run, Status, Stop, WaitMode,
+};
+use crate::wait;
+
+/// Decides one write of a hop: its progress first, then its act, in one transaction.
+pub(super) fn hop(hop: Hop, rows: Rows, cx: &mut Cx<'_>) -> Decision {
+    if rows.run.claim().is_none_or(|claim| claim.token != hop.token) {
+        return stale_claim(&rows.run).into();
+    }
+    if rows.run.status().is_stopping() {
+        return stopping(hop, rows, cx);
+    }
+    let mut change = Change::of(rows, cx.now);
+    let charge = hop.progress.charge;
+    if let Err(refusal) = progress::apply(&mut change, hop.progress, cx) {
+        return refusal.into();
+    }
+    let acted = match hop.act {
+        Act::Record => {
+            change.rows.run.clocks.charge(cx.now, charge);
+            Ok(())
+        }
+        Act::Dispatch { call, arguments, operands, grant } => {
+            change.rows.run.clocks.charge(cx.now, charge);
+            return dispatch::dispatch(change, call, arguments, operands, grant, cx);
+        }
+        Act::Park { checkpoint, mode, taker } => park(&mut change, cx, checkpoint, mode, charge).map(|()| {
+            step::return_if_satisfied(&mut change, taker);
+        }),
+        Act::HandBack { checkpoint } => hand_back(&mut change, cx, checkpoint, charge),
+        Act::Finish { result } => done(&mut change, result, charge),
+        Act::Fail(failure) => {
+            fail(&mut change, failure, charge);
+            Ok(())
+        }
+        Act::Acknowledge => Err(Refusal::new(Code::IllegalTransition, "the run is not stopping")),
+    };
+    match acted {
+        Ok(()) => stored(change),
+        Err(refusal) => refusal.into(),
+    }
+}
+
+fn stored(change: Change) -> Decision {
+    let run = Box::new(change.run().clone());
+    Decision::done(change, Answer::Stored { run })
+}
+
+/// A stopping run takes outcomes of calls in flight and the acknowledgement of its hop, and nothing else.
+fn stopping(hop: Hop, rows: Rows, cx: &mut Cx<'_>) -> Decision {
+    let only_outcomes = hop.progress.entries.is_empty() && hop.progress.asks.is_empty();
+    let status = rows.run.status();
+    let acknowledges = match hop.act {
+        Act::Record if only_outcomes => false,
+        Act::Acknowledge if only_outcomes => true,
+        _ => {
+            return Refusal::new(Code::RunStopping, format!("{} is {status}", rows.run.id)).into();
+        }
+    };
+    let mut change = Change::of(rows, cx.now);
+    if let Err(refusal) = progress::apply(&mut change, hop.progress, cx) {
+        return refusal.into();
+    }
+    if acknowledges {
+        acknowledge_hop(&mut change, "worker");
+    }
+    step::contain(&mut change);
+    stored(change)
+}
+
+/// The hop of a stopping run has stopped: the claim is cleared.
+pub(super) fn acknowledge_hop(change: &mut Change, by: &str) {
+    let seq = change.run().seq;
+    if let Phase::Stopping { hop, .. } = &mut change.rows.run.phase {
+        *hop = None;
+    }
+    step::acknowledge(change, Subject::Hop(seq), by);
+}
+
+/// E-7: checkpoint, owners and waits in one transaction. Every open wait of the run is in the set; one that has ended
+/// already satisfies it, and the caller chains E-9.
+fn park(
+    change: &mut Change,
+    cx: &Cx<'_>,
+    checkpoint: NewCheckpoint,
+    mode: WaitMode,
+    charge: Charge,
+) -> Result<(), Refusal> {
+    if !change.run().settings.resume {
+        return Err(Refusal::new(Code::ResumeDisabled, "resume disabled"));
+    }
+    no_call_in_flight(change)?;
+    let Some(on) = step::parked_on(change) else {
+        return Err(Refusal::new(Code::WaitUnsafe, "there is nothing to wait for"));
+    };
+    save(change, checkpoint, cx)?;
+    for id in change.rows.waits.keys(|w| w.state == wait::State::Live) {
+        let row = change.rows.waits.edit(id).expect("listed above");
+        row.state = wait::State::Parked;
+    }
+    let saved = change.run().checkpoint.as_ref().expect("saved above");
+    let facts = Facts::new()
+        .number("checkpoint", saved.n)
+        .with("checkpoint_digest", saved.body.digest)
+        .flag("snapshot", saved.snapshot.is_some())
+        .list("waits", change.rows.waits.iter().map(|w| w.id));
+    step::enter(change, Edge(7), Phase::Parked { on, mode }, charge, facts);
+    change.rows.run.continuations = 0;
+    Ok(())
+}
+
+/// E-8.
+fn hand_back(
+    change: &mut Change,
+    cx: &Cx<'_>,
+    checkpoint: Option<NewCheckpoint>,
+    charge: Charge,
+) -> Result<(), Refusal> {
+    no_call_in_flight(change)?;
+    if let Some(checkpoint) = checkpoint {
+        save(change, checkpoint, cx)?;
+    }
+    step::queue(change, Edge(8), Cause::HandBack, charge);
+    Ok(())
+}
+
+/// E-12. A run with a call in flight or unsettled is never DONE.
+fn done(change: &mut Change, result: NewBody, charge: Charge) -> Result<(), Refusal> {
+    let open = change.rows.calls.iter().find(|c| {
+        matches!(c.state, crate::call::State::Dispatched(_) | crate::call::State::Ambiguous(_))
+    });
+    if let Some(call) = open {
+        let detail = format!("{} has no settled outcome", call.identity.text(call.run));
+        return Err(Refusal::new(Code::WaitUnsafe, detail));
+    }
+    if change.run().status() != Status::Running {
+        return Err(illegal(change.run(), Status::Done));
+    }
+    let body = result.body;
+    change.rows.run.budget.body_bytes += u64::from(body.len);
+    change.bodies.push(result);
+    step::finish(change, Edge(12), End::Done { result: body }, charge);
+    Ok(())
+}
+
+/// E-13, or E-14 where a call is in flight: the claim was proved first, so only now are questions closed.
+fn fail(change: &mut Change, failure: Failure, charge: Charge) {
+    let edges = step::StopEdges {
+        stopping: Edge(14),
+        direct: Some(Edge(13)),
+        hop_must_acknowledge: false,
+    };
+    step::stop(change, Stop::Fail(failure), edges, charge);
+}
+
+/// Replaces the run's checkpoint as a whole.
+fn save(change: &mut Change, new: NewCheckpoint, cx: &Cx<'_>) -> Result<(), Refusal> {
+    let limit = cx.limits.checkpoint_bytes;
+    let len = u64::from(new.body.body.len);
+    if len > limit {
+        let detail = format!("checkpoint exceeded: {len} > {limit}");
+        return Err(Refusal::new(Code::LimitExceeded, detail));
+    }
+    let run = &mut change.rows.run;
+    if new.journal != run.journal {
+        let detail = format!("the checkpoint names journal position {}, the run has {}", new.journal.len, run.journal.len);
+        return Err(Refusal::new(Code::StaleHop, detail));
+    }
+    let snapshot = new.snapshot.map(|(snapshot, body)| {
+        change.bodies.extend(body);
+        snapshot
+    });
+    run.checkpoint = Some(Checkpoint {
+        n: run.checkpoint.as_ref().map_or(0, |c| c.n) + 1,
+        seq: run.seq,
+        token: run.fence,
+        schema: new.schema,
+        journal: new.journal,
+        body: new.body.body,
+        snapshot,
+    });
+    change.bodies.push(new.body);
+    Ok(())
+}
+
+fn no_call_in_flight(change: &Change) -> Result<(), Refusal> {
+    match change.rows.calls.iter().find(|c| c.in_flight()) {
+        None => Ok(()),
+        Some(call) => {
+            let detail = format!("{} is in flight", call.identity.text(call.run));
+            Err(Refusal::new(Code::WaitUnsafe, detail))
+        }
+    }
+}
+
+fn stale_claim(run: &Run) -> Refusal {
+    Refusal::new(Code::StaleClaim, format!("{} is {} at hop {}", run.id, run.status(), run.seq))
+}
+
+fn illegal(run: &Run, wanted: Status) -> Refusal {
+    let detail = format!("{} is {} and cannot become {wanted}", run.id, run.status());
+    Refusal::new(Code::IllegalTransition, detail)
+}

@@ -1,0 +1,287 @@
+//! What rides with a hop's durable commands: journal entries, questions, outcomes, charges (R-334, C-99).
+//!
+//! Invariant: the journal stays a prefix without holes; an entry is durable no later than anything that rests on it.
+
+use crate::approval::{self, Approval, Binding};
+use crate::call::{self, OutcomeStatus, State};
+use crate::code::Code;
+use crate::command::{Ask, Concluded, Conclusion, Progress};
+use crate::decide::{Cx, step};
+use crate::event::{Facts, Kind};
+use crate::journal::{Entry, Row};
+use crate::refusal::Refusal;
+use crate::rows::{Change, LogLine};
+use crate::tool::Effect;
+use crate::wait::{self, Owner, Wait};
+
+/// Applies a hop's progress. Either all of it is legal, or the command is refused whole.
+pub(super) fn apply(change: &mut Change, progress: Progress, cx: &mut Cx<'_>) -> Result<(), Refusal> {
+    let stored = change.run().journal.len;
+    if !progress.entries.is_empty() && progress.base != stored {
+        let detail = format!("the journal has {stored} entries, the hop goes on from {}", progress.base);
+        return Err(Refusal::new(Code::StaleHop, detail));
+    }
+    change.rows.run.budget.active_us += progress.charge.active;
+    for (kind, facts) in progress.nodes {
+        change.event(kind, facts);
+    }
+    for body in progress.bodies {
+        change.rows.run.budget.body_bytes += u64::from(body.body.len);
+        change.bodies.push(body);
+    }
+    for entry in progress.entries {
+        enter(change, entry)?;
+    }
+    for call in progress.engine_calls {
+        let facts = Facts::new()
+            .with("call", call.id)
+            .with("identity", &call.identity)
+            .with("tool", &call.tool.name)
+            .with("arguments_digest", call.asked);
+        change.rows.calls.add(call);
+        change.event(Kind::CallEntered, facts);
+    }
+    for wait in progress.timers {
+        open_timer(change, wait, cx)?;
+    }
+    for ask in progress.asks {
+        publish(change, ask, cx)?;
+    }
+    for conclusion in progress.conclusions {
+        conclude(change, conclusion, cx)?;
+    }
+    for wait in progress.taken {
+        if change.rows.waits.get(wait).is_some_and(Wait::is_ended) {
+            change.rows.waits.remove(wait);
+        }
+    }
+    log(change, progress.log_base, progress.log);
+    Ok(())
+}
+
+fn enter(change: &mut Change, entry: Entry) -> Result<(), Refusal> {
+    let position = change.run().journal.len;
+    change.rows.run.journal = entry.extend(change.run().journal);
+    match entry {
+        Entry::Other(other) => {
+            change.journal.push(Row { run: change.run().id, position, entry: other });
+        }
+        Entry::Call(mut call) => {
+            let run = &mut change.rows.run;
+            if run.budget.calls >= run.settings.max_calls {
+                let detail = format!("calls exceeded: {} > {}", run.budget.calls + 1, run.settings.max_calls);
+                return Err(Refusal::new(Code::CallBudgetExceeded, detail));
+            }
+            run.budget.calls += 1;
+            call.position = Some(position);
+            call.at = change.now;
+            call.state = State::Entered;
+            let facts = Facts::new()
+                .with("call", call.id)
+                .with("identity", &call.identity)
+                .with("tool", &call.tool.name)
+                .with("arguments_digest", call.asked);
+            change.rows.calls.add(*call);
+            change.event(Kind::CallEntered, facts);
+        }
+    }
+    Ok(())
+}
+
+/// Publishes a question: approval, wait and call change together (R-164, C-134).
+pub(in crate::decide) fn publish(change: &mut Change, ask: Ask, cx: &Cx<'_>) -> Result<(), Refusal> {
+    let Some(call) = change.rows.calls.get(ask.call).cloned() else {
+        return Err(Refusal::new(Code::NotFound, format!("there is no open call {}", ask.call)));
+    };
+    let settles = ask.kind == approval::Kind::Settle;
+    let askable = match call.state {
+        State::Entered | State::Asked => !settles,
+        State::Ambiguous(_) => settles && call.settle.is_none(),
+        State::Dispatched(_) | State::Ended(_) => false,
+    };
+    if !askable {
+        return Err(Refusal::new(Code::AlreadyDispatched, format!("{} cannot be asked for", ask.call)));
+    }
+    if change.rows.waits.iter().count() >= cx.limits.open_waits as usize {
+        let allowed = cx.limits.open_waits;
+        let detail = format!("open waits exceeded: {} > {allowed}", allowed + 1);
+        return Err(Refusal::new(Code::ApprovalUnavailable, detail));
+    }
+    let (run, now) = (change.run(), change.now);
+    let lease = (!settles).then(|| ask.obligation.lease.min(crate::limits::APPROVAL_LEASE_MAX));
+    // C-194: an approval never outlives its run's deadline.
+    let expires_at = lease.map(|lease| (now + lease).min(run.deadline.unwrap_or(now + lease)));
+    let binding = Binding {
+        schema: Binding::SCHEMA,
+        kind: ask.kind,
+        run: run.id,
+        hop: run.seq,
+        call: call.identity.text(run.id),
+        parent: None,
+        tool: call.tool.name.clone(),
+        tool_version: call.tool.version.clone(),
+        tool_digest: call.tool.digest,
+        arguments: call.arguments.digest,
+        revision: 1,
+        operands: ask.operands,
+        plan: run.plan,
+        policy: ask.policy,
+        obligation: ask.obligation.digest(),
+        requester: run.requester.subject.clone(),
+        acts_for: run.requester.acts_for.clone(),
+        created_at: now,
+        lease: lease.map(|l| l.as_millis() as u64),
+    };
+    let approval = Approval {
+        id: ask.id,
+        run: run.id,
+        wait: ask.wait,
+        call: ask.call,
+        binding_digest: binding.digest(),
+        binding,
+        arguments: call.arguments,
+        asked_arguments: call.asked,
+        obligation: ask.obligation,
+        claim: ask.claim,
+        form: ask.form,
+        expires_at,
+        unrenderable: ask.unrenderable,
+        status: approval::Status::Pending,
+        votes: Vec::new(),
+        answer: None,
+    };
+    let facts = Facts::new()
+        .with("approval", ask.id)
+        .with("kind", ask.kind.as_str())
+        .with("call", ask.call)
+        .with("tool", &call.tool.name)
+        .with("arguments_digest", call.arguments.digest)
+        .maybe("expires_at", expires_at);
+    let wait = Wait {
+        id: ask.wait,
+        run: run.id,
+        owner: Owner::Approval(ask.id),
+        call: ask.call,
+        state: wait::State::Live,
+        since: now,
+        due_at: expires_at,
+    };
+    change.rows.waits.add(wait);
+    change.rows.approvals.add(approval);
+    let row = change.rows.calls.edit(ask.call).expect("found above");
+    if settles {
+        row.settle = Some(ask.id);
+    } else {
+        row.rounds += u8::from(row.approval.is_some());
+        row.approval = Some(ask.id);
+        row.state = State::Asked;
+    }
+    change.event(Kind::ApprovalRequested, facts);
+    Ok(())
+}
+
+/// A timer is its own owner; its due time is fixed now.
+fn open_timer(change: &mut Change, timer: crate::command::Timer, cx: &Cx<'_>) -> Result<(), Refusal> {
+    let due_at = match timer.due {
+        crate::command::Due::In(span) => cx.now + span,
+        crate::command::Due::At(at) => at,
+    };
+    let Some(call) = change.rows.calls.edit(timer.call) else {
+        return Err(Refusal::new(Code::NotFound, format!("there is no open call {}", timer.call)));
+    };
+    call.state = State::Asked;
+    let wait = Wait {
+        id: timer.wait,
+        run: change.run().id,
+        owner: Owner::Timer(timer.wait),
+        call: timer.call,
+        state: if cx.now >= due_at {
+            wait::State::Ended { outcome: crate::digest::Digest::of(timer.wait.to_string()) }
+        } else {
+            wait::State::Live
+        },
+        since: cx.now,
+        due_at: Some(due_at),
+    };
+    change.rows.waits.add(wait);
+    Ok(())
+}
+
+fn conclude(change: &mut Change, conclusion: Conclusion, cx: &Cx<'_>) -> Result<(), Refusal> {
+    let id = conclusion.call;
+    let Some(call) = change.rows.calls.get(id) else {
+        return Err(Refusal::new(Code::AlreadyCompleted, format!("{id} has its outcome already")));
+    };
+    match conclusion.end {
+        Concluded::Ended(outcome) => {
+            check_end(change, call, outcome.status)?;
+            let gate = call.gate().cloned().or(outcome.gate);
+            // What the guest was told is what is kept; a worker's reading of the clock is never ahead of the ledger's.
+            let at = outcome.at.min(change.now);
+            step::conclude(change, id, call::Outcome { gate, at, ..outcome });
+        }
+        Concluded::Ambiguous { settle } => {
+            if call.effect != Effect::Write || !matches!(call.state, State::Dispatched(_) | State::Ambiguous(_)) {
+                return Err(Refusal::new(Code::NotDispatched, format!("{id} cannot be ambiguous")));
+            }
+            step::ambiguous(change, id);
+            if let Some(ask) = settle {
+                publish(change, *ask, cx)?;
+            }
+        }
+        Concluded::Attempt => attempt(change, id)?,
+    }
+    Ok(())
+}
+
+/// C-118 and the invariant of the call row: of a `write`, an outcome but `denied` only after its dispatch gate; `denied`
+/// only before it.
+fn check_end(change: &Change, call: &call::Call, status: OutcomeStatus) -> Result<(), Refusal> {
+    let dispatched = matches!(call.state, State::Dispatched(_) | State::Ambiguous(_));
+    let question = call.approval.and_then(|id| change.rows.approvals.get(id));
+    match status {
+        _ if call.is_ended() => {
+            Err(Refusal::new(Code::AlreadyCompleted, format!("{} has its outcome already", call.id)))
+        }
+        OutcomeStatus::Denied if dispatched => {
+            Err(Refusal::new(Code::AlreadyDispatched, format!("{} was dispatched and cannot be denied", call.id)))
+        }
+        OutcomeStatus::Ok | OutcomeStatus::Error if !dispatched => {
+            let gate_question = question.is_some_and(|a| a.kind() == approval::Kind::Gate && !a.is_pending());
+            let waited = change.rows.waits.iter().any(|w| w.call == call.id && w.is_ended());
+            let free = call.effect != Effect::Write && call.state == State::Entered;
+            if free || gate_question || (call.approval.is_none() && waited) {
+                Ok(())
+            } else {
+                Err(Refusal::new(Code::NotDispatched, format!("{} never passed its dispatch gate", call.id)))
+            }
+        }
+        _ => Ok(()),
+    }
+}
+
+/// One more start under the same key, or one more lookup, recorded before it is made (C-233).
+fn attempt(change: &mut Change, id: crate::id::CallId) -> Result<(), Refusal> {
+    let row = change.rows.calls.edit(id).expect("found by the caller");
+    let (State::Dispatched(gate) | State::Ambiguous(gate)) = &mut row.state else {
+        return Err(Refusal::new(Code::NotDispatched, format!("{id} never passed its dispatch gate")));
+    };
+    gate.attempt = gate.attempt.saturating_add(1);
+    let facts = Facts::new()
+        .with("call", id)
+        .number("attempt", gate.attempt)
+        .with("arguments_digest", row.arguments.digest);
+    change.event(Kind::CallDispatched, facts);
+    Ok(())
+}
+
+/// Appends the program's log; what a replay prints again is dropped (W-177).
+fn log(change: &mut Change, base: u32, lines: Vec<String>) {
+    let (run, now) = (change.run().id, change.now);
+    for (n, text) in (base..).zip(lines) {
+        if n == change.run().log_lines {
+            change.log.push(LogLine { run, n, at: now, text });
+            change.rows.run.log_lines += 1;
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! One run of the recovery pass (runs.md section 14).
+//!
+//! Rows are tried from the top of the table of that section; the first that fits is taken. Invariant: recovery never
+//! guesses. An active run goes on only from a proved place: its journal, with every effect since then receipted, never
+//! dispatched, or settled by key or lookup before anything else runs.
+
+use super::{Cx, Decision, expire, hop::acknowledge_hop, rules, step};
+use crate::approval;
+use crate::call::{Call, RecoveryClass, State};
+use crate::code::Code;
+use crate::command::{Answer, Ask, Reach};
+use crate::delivery::Cause;
+use crate::digest::Digest;
+use crate::event::{Facts, Kind};
+use crate::id::CallId;
+use crate::rows::{Change, Rows};
+use crate::run::{Charge, Claim, Edge, Failure, Phase, Run, Status, Stop, WaitMode};
+use crate::tool::Effect;
+use crate::wait::{self, Owner, Wait};
+use std::time::Duration;
+
+/// Proved continuations in a row without a durable fact; the next recovery ends the run.
+const CONTINUATIONS: u8 = 3;
+
+/// Does what is due for one run, or nothing.
+pub(super) fn recover(reach: Reach, rows: Rows, cx: &mut Cx<'_>) -> Decision {
+    let mut change = Change::of(rows, cx.now);
+    let before = change.run().clone();
+    let repaired = match before.status() {
+        Status::Queued => queued(&mut change),
+        Status::Running | Status::AwaitingHardware => active(&mut change, reach, cx),
+        Status::AwaitingConsent
+        | Status::AwaitingDelegate
+        | Status::AwaitingSignal
+        | Status::AwaitingTimer => parked(&mut change),
+        Status::Cancelling | Status::Failing => stopping(&mut change, reach, cx),
+        Status::Done | Status::Failed | Status::Cancelled => false,
+    };
+    let changed = *change.run() != before || !change.events.is_empty();
+    let run = Box::new(change.run().clone());
+    let answer = Answer::Settled { run, changed, repaired };
+    if changed { Decision::done(change, answer) } else { Decision::stands(answer) }
+}
+
+/// A run whose deadline has passed ends by the edge of its status.
+fn past_deadline(run: &Run, change: &Change) -> Option<Failure> {
+    run.deadline.filter(|deadline| change.now >= *deadline).map(|_| Failure {
+        code: Code::RunDeadlineExceeded,
+        message: "run deadline exceeded".to_owned(),
+        detail: None,
+    })
+}
+
+fn queued(change: &mut Change) -> bool {
+    if let Some(failure) = past_deadline(change.run(), change) {
+        let edges = step::StopEdges {
+            stopping: Edge(4),
+            direct: Some(Edge(4)),
+            hop_must_acknowledge: false,
+        };
+        step::stop(change, Stop::Fail(failure), edges, Charge::default());
+    }
+    false
+}
+
+/// Whether the claim may be taken over: lapsed by the store's clock, or of a worker that cannot be alive.
+fn lost(claim: &Claim, reach: Reach, cx: &Cx<'_>) -> bool {
+    match reach {
+        Reach::Lapsed => cx.now >= claim.deadline,
+        Reach::Others(me) => claim.worker != me || cx.now >= claim.deadline,
+    }
+}
+
+/// takes over a lapsed claim, with a larger fence, in the transaction of its outcome.
+fn active(change: &mut Change, reach: Reach, cx: &mut Cx<'_>) -> bool {
+    let Phase::Active { claim, .. } = change.run().phase.clone() else { return false };
+    if !lost(&claim, reach, cx) {
+        return false;
+    }
+    take_over(change, &claim);
+    if let Some(failure) = past_deadline(change.run(), change) {
+        fail(change, failure);
+        return true;
+    }
+    if !change.run().kind.is_journaled() {
+        unknown_outcomes(change, cx, |_| true);
+        fail(change, worker_lost(None));
+        return true;
+    }
+    let asked = unknown_outcomes(change, cx, |call| !settles_itself(call));
+    if asked > 0 {
+        park_on(change, |change, wait| settles(change, wait));
+    } else if blocked_on_waits(change) {
+        park_on(change, |_, _| true);
+        step::return_if_satisfied(change, None);
+    } else {
+        go_on(change);
+    }
+    true
+}
+
+/// Raises the fence, so that whatever the lost worker still writes changes nothing, and charges the hop up to its last
+/// renewal; the time since then was nobody's work.
+fn take_over(change: &mut Change, claim: &Claim) {
+    let run = &mut change.rows.run;
+    run.fence += 1;
+    let worked = claim.renewed_at.since(run.clocks.since).as_micros() as u64;
+    run.clocks.charge(claim.renewed_at.max(run.clocks.since), Charge { active: worked, person: 0 });
+    let facts = Facts::new()
+        .with("worker", claim.worker)
+        .number("token", claim.token)
+        .with("deadline", claim.deadline);
+    change.event(Kind::ClaimLapsed, facts);
+}
+
+/// Reads run again, keys and lookups answer by themselves; anything else needs a person (C-228).
+fn settles_itself(call: &Call) -> bool {
+    call.effect != Effect::Write || call.recovery != RecoveryClass::Manual
+}
+
+/// Calls of writes in flight become ambiguous; those that `ask` picks get a settle question. Gives how many were asked.
+fn unknown_outcomes(change: &mut Change, cx: &mut Cx<'_>, ask: impl Fn(&Call) -> bool) -> usize {
+    let mut asked = 0;
+    for id in change.rows.calls.keys(|c| c.in_flight() && c.effect == Effect::Write) {
+        step::ambiguous(change, id);
+        let call = change.rows.calls.get(id).expect("listed above").clone();
+        if ask(&call) {
+            ask_settle(change, id, cx);
+            asked += 1;
+        }
+    }
+    asked
+}
+
+/// Publishes the question whether an ambiguous call happened (R-287, C-237).
+fn ask_settle(change: &mut Change, id: CallId, cx: &mut Cx<'_>) {
+    let call = change.rows.calls.get(id).expect("the caller has it");
+    let question = call.approval.and_then(|approval| change.rows.approvals.get(approval));
+    let default = crate::policy::Terms::default().resolve(change.run().settings.separate_requester);
+    let obligation = rules::settle(question, default);
+    let ask = Ask {
+        id: cx.ids.mint(),
+        wait: cx.ids.mint(),
+        call: id,
+        kind: approval::Kind::Settle,
+        obligation,
+        policy: cx.registry.policy_version,
+        claim: None,
+        form: None,
+        unrenderable: false,
+        operands: Vec::new(),
+    };
+    // A full wait set is no reason to guess; the call stays ambiguous and is listed as such.
+    let _ = super::hop::publish(change, ask, cx);
+}
+
+fn settles(change: &Change, wait: &Wait) -> bool {
+    let Owner::Approval(id) = wait.owner else { return false };
+    change.rows.approvals.get(id).is_some_and(|a| a.kind() == approval::Kind::Settle)
+}
+
+/// the guest is blocked in a call or batch whose unfinished members all wait for owners that exist. A guest is
+/// synchronous, so nothing came after an unfinished call.
+fn blocked_on_waits(change: &Change) -> bool {
+    let mut open = change.rows.calls.iter().filter(|c| !c.is_ended()).peekable();
+    open.peek().is_some()
+        && open.all(|call| {
+            let waits = change.rows.waits.iter().any(|w| w.call == call.id && owner_is_sound(change, w));
+            waits && matches!(call.state, State::Asked | State::Ambiguous(_))
+        })
+}
+
+/// The owner exists, is of this run, and was not cancelled.
+fn owner_is_sound(change: &Change, wait: &Wait) -> bool {
+    match wait.owner {
+        Owner::Timer(id) => id == wait.id,
+        Owner::Approval(id) => change.rows.approvals.get(id).is_some_and(|a| {
+            a.run == change.run().id
+                && (!matches!(a.status, approval::Status::Cancelled { .. })
+                    || a.kind() == approval::Kind::Settle)
+        }),
+    }
+}
+
+/// E-11 on the waits that `chosen` picks; other open ones stay `live`.
+fn park_on(change: &mut Change, chosen: impl Fn(&Change, &Wait) -> bool) {
+    let picked: Vec<_> =
+        change.rows.waits.iter().filter(|w| chosen(change, w)).cloned().collect();
+    let on = wait::strongest(picked.iter().map(|w| w.owner)).expect("recovery parks on a wait");
+    for wait in picked.iter().filter(|w| w.state == wait::State::Live) {
+        let row = change.rows.waits.edit(wait.id).expect("picked from these rows");
+        row.state = wait::State::Parked;
+    }
+    let facts = Facts::new().with("cause", "recovery").list("waits", picked.iter().map(|w| w.id));
+    let phase = Phase::Parked { on, mode: WaitMode::Any };
+    step::enter(change, Edge(11), phase, Charge::default(), facts);
+}
+
+/// E-10, unless the run was continued too often without getting anywhere.
+fn go_on(change: &mut Change) {
+    if change.run().continuations >= CONTINUATIONS {
+        let failure = worker_lost(Some(change.run().continuations));
+        return fail(change, failure);
+    }
+    change.rows.run.continuations += 1;
+    step::queue(change, Edge(10), Cause::Recovery, Charge::default());
+}
+
+fn worker_lost(continuations: Option<u8>) -> Failure {
+    #[derive(serde::Serialize)]
+    struct Detail {
+        continuations: u8,
+    }
+    Failure {
+        code: Code::WorkerLost,
+        message: "worker lost".to_owned(),
+        detail: continuations.and_then(|n| crate::json::to_canonical(&Detail { continuations: n }).ok()),
+    }
+}
+
+fn fail(change: &mut Change, failure: Failure) {
+    let edges = step::StopEdges {
+        stopping: Edge(14),
+        direct: Some(Edge(13)),
+        hop_must_acknowledge: false,
+    };
+    step::stop(change, Stop::Fail(failure), edges, Charge::default());
+    // The worker is gone: what it ran cannot acknowledge, the fence refuses its writes.
+    acknowledge_hop(change, "lapse");
+    step::contain(change);
+}
+
+/// a satisfied set returns, a corrupt one ends the run; an open one is left alone.
+fn parked(change: &mut Change) -> bool {
+    if let Some(failure) = past_deadline(change.run(), change) {
+        expire::fail_parked(change, failure);
+        return false;
+    }
+    let members = change.rows.waits.keys(|w| w.state == wait::State::Parked);
+    let ended = change.rows.waits.iter().any(Wait::is_ended);
+    if members.is_empty() && !ended {
+        return corrupt(change, change.run().id.to_string());
+    }
+    for id in members {
+        let wait = change.rows.waits.get(id).expect("listed above").clone();
+        if !owner_is_sound(change, &wait) {
+            let owner = match wait.owner {
+                Owner::Approval(id) => id.to_string(),
+                Owner::Timer(id) => id.to_string(),
+            };
+            return corrupt(change, owner);
+        }
+        if let Owner::Approval(approval) = wait.owner
+            && change.rows.approvals.get(approval).is_some_and(|a| !a.is_pending())
+        {
+            step::end_wait(change, id, Digest::of(approval.to_string()));
+        }
+    }
+    step::return_if_satisfied(change, None)
+}
+
+fn corrupt(change: &mut Change, owner: String) -> bool {
+    let failure = Failure {
+        code: Code::WaitCorrupt,
+        message: format!("wait corrupt: {owner}"),
+        detail: None,
+    };
+    expire::fail_parked(change, failure);
+    true
+}
+
+/// Drives what a stopping run still waits for.
+fn stopping(change: &mut Change, reach: Reach, cx: &mut Cx<'_>) -> bool {
+    if let Phase::Stopping { hop: Some(claim), .. } = &change.run().phase {
+        let claim = claim.clone();
+        if !lost(&claim, reach, cx) {
+            return false;
+        }
+        take_over(change, &claim);
+        acknowledge_hop(change, "lapse");
+    }
+    for id in change.rows.calls.keys(Call::in_flight) {
+        let call = change.rows.calls.get(id).expect("listed above");
+        let gate = call.gate().expect("a call in flight has its gate");
+        let limit = Duration::from_millis(u64::from(call.timeout_ms)) + crate::limits::BEYOND_TOOL_LIMIT;
+        if cx.now < gate.at + limit {
+            continue;
+        }
+        if call.effect == Effect::Write {
+            step::ambiguous(change, id);
+            ask_settle(change, id, cx);
+        } else {
+            step::acknowledge(change, crate::obligation::Subject::Call(id), "limit");
+        }
+    }
+    step::contain(change)
+}

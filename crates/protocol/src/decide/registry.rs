@@ -1,0 +1,180 @@
+//! Decisions about what is registered beside runs.
+//!
+//! Owns: the rules of registration (C-10, R-342, R-345) and of tokens. A change is refused whole or applied whole
+//! (C-21, R-346).
+
+use super::Cx;
+use super::admit::not_permitted;
+use crate::code::Code;
+use crate::command::Caller;
+use crate::digest::Digest;
+use crate::principal::Right;
+use crate::refusal::Refusal;
+use crate::registry::{Answer, Apply, Change, Register, Registry, Token, Tool};
+use crate::workflow::{Pattern, Workflow, is_key};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What a registry command changes: the registry as it will be, and the blobs to store with it.
+#[derive(Debug)]
+pub struct RegistryChange {
+    pub registry: Registry,
+    pub blobs: Vec<(Digest, Arc<[u8]>)>,
+    pub answer: Answer,
+}
+
+/// Decides one registry command against the registry as it is.
+pub fn decide_registry(change: Change, cx: &Cx<'_>) -> Result<RegistryChange, Refusal> {
+    match change {
+        Change::Register(register) => register_workflow(*register, cx),
+        Change::Activate { by, key, revision } => activate(&by, &key, revision, cx),
+        Change::Apply(apply) => apply_config(*apply, cx),
+        Change::Withdraw { by, tool, version } => withdraw(&by, &tool, version.as_deref(), cx),
+        Change::MintToken { by, token } => mint(&by, *token, cx),
+        Change::RevokeToken { by, token } => {
+            allowed(&by, Right::Admin)?;
+            let mut registry = cx.registry.clone();
+            let Some(row) = registry.tokens.get_mut(&token) else {
+                return Err(Refusal::new(Code::NotFound, format!("there is no token {token}")));
+            };
+            let changed = row.revoked_at.is_none();
+            row.revoked_at.get_or_insert(cx.now);
+            Ok(done(registry, changed))
+        }
+    }
+}
+
+fn allowed(by: &Caller, right: Right) -> Result<(), Refusal> {
+    if by.principal.rights.has(right) { Ok(()) } else { Err(not_permitted(by, right)) }
+}
+
+fn done(registry: Registry, changed: bool) -> RegistryChange {
+    RegistryChange { registry, blobs: Vec::new(), answer: Answer::Changed(changed) }
+}
+
+/// Equal content is the known revision again; else the next one. Registering also activates, unless told not
+/// to, and sets the workflow's settings.
+fn register_workflow(register: Register, cx: &Cx<'_>) -> Result<RegistryChange, Refusal> {
+    allowed(&register.by, Right::WorkflowsWrite)?;
+    let key = register.manifest.key.clone();
+    if !is_key(&key) {
+        let detail = format!("`{key}` is no workflow key: letters, digits, `.`, `_`, `-`, at most 128");
+        return Err(Refusal::new(Code::InvalidRequest, detail));
+    }
+    let digest = register.manifest.digest();
+    let mut registry = cx.registry.clone();
+    let workflow = registry.workflows.entry(key.clone()).or_insert_with(|| Workflow {
+        key,
+        active: None,
+        patterns: BTreeMap::new(),
+        settings: register.settings,
+    });
+    workflow.settings = register.settings;
+    let known = workflow.by_digest(digest).cloned();
+    let created = known.is_none();
+    let pattern = known.unwrap_or_else(|| Pattern {
+        id: register.id,
+        revision: workflow.patterns.keys().last().map_or(1, |last| last + 1),
+        digest,
+        manifest: register.manifest,
+        title: register.title,
+        registered_at: cx.now,
+    });
+    workflow.patterns.insert(pattern.revision, pattern.clone());
+    if register.activate {
+        workflow.active = Some(pattern.revision);
+    }
+    let active = workflow.active == Some(pattern.revision);
+    let answer = Answer::Registered { pattern, created, active };
+    Ok(RegistryChange { registry, blobs: register.blobs, answer })
+}
+
+fn activate(by: &Caller, key: &str, revision: u32, cx: &Cx<'_>) -> Result<RegistryChange, Refusal> {
+    allowed(by, Right::WorkflowsWrite)?;
+    let mut registry = cx.registry.clone();
+    let Some(workflow) = registry.workflows.get_mut(key) else {
+        return Err(Refusal::new(Code::NotFound, format!("there is no workflow `{key}`")));
+    };
+    if !workflow.patterns.contains_key(&revision) {
+        return Err(Refusal::new(Code::NotFound, format!("`{key}` has no revision {revision}")));
+    }
+    let changed = workflow.active != Some(revision);
+    workflow.active = Some(revision);
+    Ok(done(registry, changed))
+}
+
+/// Tools are added, never replaced (C-10); policy and principals are those of the configuration from now on (I-19). A
+/// tool that is absent from it stays registered: withdrawing is an act of its own (C-45).
+fn apply_config(apply: Apply, cx: &Cx<'_>) -> Result<RegistryChange, Refusal> {
+    allowed(&apply.by, Right::ToolsWrite)?;
+    let mut registry = cx.registry.clone();
+    let mut blobs = Vec::new();
+    let mut changed = false;
+    for new in apply.tools {
+        let (name, version) = (new.spec.name.clone(), new.spec.version.clone());
+        let digest = new.spec.digest();
+        let versions = registry.tools.entry(name.clone()).or_default();
+        match versions.get(&version) {
+            Some(known) if known.digest != digest => {
+                let detail = format!("{name} {version} is registered as another tool ({})", known.digest);
+                return Err(Refusal::new(Code::ToolConflict, detail)
+                    .hint("give the changed tool a new version, or leave `version` out"));
+            }
+            Some(known) if known.grant == new.grant.digest() => {}
+            _ => {
+                changed = true;
+                let whole = new.spec.canonical();
+                blobs.push((whole.digest(), Arc::from(whole.as_bytes())));
+                blobs.push((new.grant.digest(), Arc::from(new.grant.as_bytes())));
+                versions.insert(version, Tool {
+                    digest,
+                    blob: whole.digest(),
+                    grant: new.grant.digest(),
+                    spec: new.spec,
+                    registered_at: cx.now,
+                    withdrawn_at: None,
+                });
+            }
+        }
+    }
+    let policy_version = apply.policy.version();
+    changed |= registry.policy_version != policy_version;
+    registry.policy = apply.policy;
+    registry.policy_version = policy_version;
+    let principals = apply.principals.into_iter().map(|p| (p.id.clone(), p)).collect();
+    changed |= registry.principals != principals;
+    registry.principals = principals;
+    Ok(RegistryChange { registry, blobs, answer: Answer::Changed(changed) })
+}
+
+fn withdraw(by: &Caller, tool: &str, version: Option<&str>, cx: &Cx<'_>) -> Result<RegistryChange, Refusal> {
+    allowed(by, Right::ToolsWrite)?;
+    let mut registry = cx.registry.clone();
+    let unknown = || Refusal::new(Code::NotFound, format!("there is no tool {tool}")).hint("stasis tool list");
+    let versions = registry.tools.get_mut(tool).ok_or_else(unknown)?;
+    let mut changed = false;
+    let mut found = false;
+    for (_, row) in versions.iter_mut().filter(|(v, _)| version.is_none_or(|wanted| wanted == *v)) {
+        found = true;
+        changed |= row.withdrawn_at.is_none();
+        row.withdrawn_at.get_or_insert(cx.now);
+    }
+    if found { Ok(done(registry, changed)) } else { Err(unknown()) }
+}
+
+/// A token has its principal's rights or fewer (I-65).
+fn mint(by: &Caller, token: Token, cx: &Cx<'_>) -> Result<RegistryChange, Refusal> {
+    allowed(by, Right::Admin)?;
+    let Some(principal) = cx.registry.principal(&token.principal) else {
+        let detail = format!("there is no principal `{}`", token.principal);
+        return Err(Refusal::new(Code::NotFound, detail)
+            .hint("add a [[principal]] to the configuration and apply it"));
+    };
+    if token.rights.as_ref().is_some_and(|rights| !rights.within(&principal.rights)) {
+        let detail = format!("the token would have rights that {} lacks", token.principal);
+        return Err(Refusal::new(Code::NotPermitted, detail));
+    }
+    let mut registry = cx.registry.clone();
+    registry.tokens.insert(token.id, token);
+    Ok(done(registry, true))
+}

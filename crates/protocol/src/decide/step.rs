@@ -1,0 +1,419 @@
+//! The steps that decisions share: each makes one edge, or one part of an edge, on a [`Change`].
+//!
+//! Invariant: [`enter`] is the only place that replaces a run's phase with one of another status, and it refuses every
+//! pair that the edge table does not have.
+
+use crate::approval::{self, Approval};
+use crate::call::{self, Applied, Outcome, OutcomeStatus, ReceiptFacts, ReceiptOutcome};
+use crate::code::Code;
+use crate::command::Taker;
+use crate::delivery::{Cause, Delivery, Mode, State};
+use crate::digest::Digest;
+use crate::event::{Facts, Kind};
+use crate::id::{CallId, WaitId};
+use crate::obligation::{self, Obligation, Subject};
+use crate::rows::{Change, Debt};
+use crate::run::{
+    Charge, Claim, Clock, Edge, End, Failure, Parked, Phase, Status, Stop, WaitMode, edge,
+};
+use crate::wait;
+
+/// Why approvals and waits are closed by the runtime itself.
+pub(super) const RUN_CANCELLED: &str = "system:run-cancelled";
+pub(super) const RUN_FAILED: &str = "system:run-failed";
+pub(super) const RUN_ENDED: &str = "system:run-ended";
+pub(super) const ABANDONED: &str = "system:abandoned";
+
+/// Makes an edge: phase, clock and the event `run.<status>`.
+pub(super) fn enter(change: &mut Change, by: Edge, phase: Phase, charge: Charge, facts: Facts) {
+    let now = change.now;
+    let run = &mut change.rows.run;
+    let (from, to) = (run.status(), phase.status());
+    // a pair outside the table is a bug of a decision, never written.
+    assert!(edge(by, Some(from), to), "{by} does not lead from {from} to {to} ({})", run.id);
+    let clock = match to {
+        Status::Queued => Clock::Queued,
+        Status::Running => Clock::Hop,
+        Status::AwaitingHardware => Clock::Hold,
+        Status::AwaitingConsent => Clock::Person,
+        Status::AwaitingDelegate | Status::AwaitingSignal | Status::AwaitingTimer => Clock::Machine,
+        Status::Cancelling | Status::Failing => Clock::Stopping,
+        Status::Done | Status::Failed | Status::Cancelled => Clock::Stopped,
+    };
+    run.clocks.switch(now, charge, clock);
+    run.phase = phase;
+    run.since = now;
+    change.event(Kind::Run(to), facts);
+}
+
+/// E-8, E-9, E-10: the run becomes QUEUED with the next seq and a fresh delivery.
+pub(super) fn queue(change: &mut Change, by: Edge, cause: Cause, charge: Charge) {
+    let now = change.now;
+    let run = &mut change.rows.run;
+    run.seq += 1;
+    let mode = if run.checkpoint.is_some() { Mode::Resume } else { Mode::Fresh };
+    let facts = Facts::new().with("cause", cause.as_str()).number("hop", run.seq);
+    let delivery = Delivery {
+        state: State::Pending,
+        mode,
+        cause,
+        ready_at: now,
+        retry_at: now,
+        attempts: 0,
+        last_error: None,
+    };
+    enter(change, by, Phase::Queued { delivery }, charge, facts);
+}
+
+/// E-3: the taker owns the hop, with a token larger than any before.
+pub(super) fn take(change: &mut Change, taker: Taker) {
+    let now = change.now;
+    let run = &mut change.rows.run;
+    run.fence += 1;
+    run.started_at.get_or_insert(now);
+    let token = run.fence;
+    // W-247: the commit that claims a hop consumes the snapshot; whoever comes later can only replay.
+    if let Some(snapshot) = run.checkpoint.as_mut().and_then(|c| c.snapshot.as_mut()) {
+        snapshot.consumed_by.get_or_insert(token);
+    }
+    let claim = Claim { worker: taker.worker, token, deadline: now + taker.ttl, renewed_at: now };
+    let facts =
+        Facts::new().with("worker", taker.worker).number("token", token).number("hop", run.seq);
+    enter(change, Edge(3), Phase::Active { hardware: false, claim }, Charge::default(), facts);
+}
+
+/// Whether the wait set of a parked run, or of one about to park, lets it return.
+pub(super) fn satisfied(change: &Change, mode: WaitMode) -> bool {
+    let ended = change.rows.waits.iter().filter(|w| w.is_ended()).count();
+    let parked = change.rows.waits.iter().filter(|w| w.state == wait::State::Parked).count();
+    match mode {
+        WaitMode::Any | WaitMode::First => ended > 0,
+        WaitMode::All => ended > 0 && parked == 0,
+    }
+}
+
+/// E-9, if the run is parked and its set is satisfied; E-3 follows where a worker of this process has room.
+///
+/// What is still open becomes `live` and stays decidable; in mode `first` it is closed.
+pub(super) fn return_if_satisfied(change: &mut Change, taker: Option<Taker>) -> bool {
+    let Phase::Parked { mode, .. } = change.run().phase else { return false };
+    if !satisfied(change, mode) {
+        return false;
+    }
+    for id in change.rows.waits.keys(|w| w.state == wait::State::Parked) {
+        if mode == WaitMode::First {
+            close_wait(change, id, ABANDONED);
+        } else if let Some(wait) = change.rows.waits.edit(id) {
+            wait.state = wait::State::Live;
+        }
+    }
+    queue(change, Edge(9), Cause::Return, Charge::default());
+    if let Some(taker) = taker {
+        take(change, taker);
+    }
+    true
+}
+
+/// Marks a wait as ended by its owner; the hop that takes it deletes the row.
+pub(super) fn end_wait(change: &mut Change, id: WaitId, outcome: Digest) {
+    if let Some(wait) = change.rows.waits.edit(id) {
+        wait.state = wait::State::Ended { outcome };
+    }
+}
+
+/// Closes a wait for good. Its approval is cancelled, unless it settles an effect: that question outlives everything
+/// but a `give_up` (C-152).
+pub(super) fn close_wait(change: &mut Change, id: WaitId, by: &str) {
+    let Some(wait) = change.rows.waits.get(id).cloned() else { return };
+    if let wait::Owner::Approval(approval) = wait.owner {
+        cancel_approval(change, approval, by);
+    }
+    change.rows.waits.remove(id);
+    if wait.is_open() {
+        change.event(Kind::WaitClosed, Facts::new().with("wait", id).with("by", by));
+    }
+}
+
+fn cancel_approval(change: &mut Change, id: crate::id::ApprovalId, by: &str) {
+    let now = change.now;
+    let Some(found) = change.rows.approvals.get(id) else { return };
+    if found.kind() == approval::Kind::Settle {
+        return;
+    }
+    if found.is_pending() {
+        let row = change.rows.approvals.edit(id).expect("found above");
+        row.status = approval::Status::Cancelled { at: now, by: by.to_owned() };
+        change.event(Kind::ApprovalCancelled, Facts::new().with("approval", id).with("by", by));
+    } else if found.is_open_yes() {
+        end_yes(change, id, approval::Ending::CancelledBeforeDispatch);
+    }
+}
+
+/// Ends an open or gated yes (C-152 to C-157).
+pub(super) fn end_yes(change: &mut Change, id: crate::id::ApprovalId, how: approval::Ending) {
+    let now = change.now;
+    let Some(row) = change.rows.approvals.edit(id) else { return };
+    if let approval::Status::Approved { phase, .. } = &mut row.status {
+        let gate_at = match *phase {
+            approval::Phase::Open => None,
+            approval::Phase::Gated { at } => Some(at),
+            approval::Phase::Ended { .. } => return,
+        };
+        *phase = approval::Phase::Ended { gate_at, at: now, how };
+    }
+}
+
+/// Closes every wait of a run that stops or ends, and every yes that was not dispatched.
+pub(super) fn close_questions(change: &mut Change, by: &str) {
+    for id in change.rows.waits.keys(|_| true) {
+        close_wait(change, id, by);
+    }
+    for id in change.rows.approvals.keys(|a| a.is_pending() || a.is_open_yes()) {
+        cancel_approval(change, id, by);
+    }
+}
+
+/// Stops a run: closes its questions, opens an obligation for its hop and for each call in flight, and ends it
+/// at once where there is none (E-16 with E-17, E-14 or E-13, E-15 with E-18, E-4).
+pub(super) fn stop(change: &mut Change, stop: Stop, edges: StopEdges, charge: Charge) {
+    close_questions(change, stop.closes_by());
+    let hop = match &change.run().phase {
+        Phase::Active { claim, .. } => Some(claim.clone()),
+        _ => None,
+    };
+    let in_flight = change.rows.calls.keys(call::Call::in_flight);
+    let hop = hop.filter(|_| edges.hop_must_acknowledge || !in_flight.is_empty());
+    if let (true, Some(direct)) = (hop.is_none() && in_flight.is_empty(), edges.direct) {
+        return finish(change, direct, stop.end(), charge);
+    }
+    let seq = change.run().seq;
+    if hop.is_some() {
+        open(change, Subject::Hop(seq));
+    }
+    for id in &in_flight {
+        open(change, Subject::Call(*id));
+    }
+    let facts = match &stop {
+        Stop::Cancel { by } => Facts::new().with("by", by),
+        Stop::Fail(failure) => failure_facts(failure),
+    };
+    enter(change, edges.stopping, Phase::Stopping { end: stop, hop }, charge, facts);
+    contain(change);
+}
+
+/// Which edges a stop may make.
+pub(super) struct StopEdges {
+    pub(super) stopping: Edge,
+    /// The edge to the final status where nothing is left to stop; without one the stopping status comes first.
+    pub(super) direct: Option<Edge>,
+    /// Whether a hop that owns the run has to say that it stopped, even with no call in flight.
+    pub(super) hop_must_acknowledge: bool,
+}
+
+fn open(change: &mut Change, subject: Subject) {
+    let row = Obligation {
+        run: change.run().id,
+        subject,
+        state: obligation::State::Open,
+        attempts: 0,
+        last_error: None,
+        retry_at: change.now,
+    };
+    change.rows.obligations.add(row);
+    let what = match subject {
+        Subject::Hop(seq) => seq.to_string(),
+        Subject::Call(id) => id.to_string(),
+    };
+    change.event(Kind::ContainmentOpened, Facts::new().with("kind", subject.kind()).with("ref", what));
+}
+
+/// Acknowledges an obligation, if it is open.
+pub(super) fn acknowledge(change: &mut Change, subject: Subject, by: &str) {
+    let now = change.now;
+    let Some(row) = change.rows.obligations.edit(subject) else { return };
+    if !row.is_open() {
+        return;
+    }
+    row.state = obligation::State::Acknowledged { by: by.to_owned(), at: now };
+    let facts = Facts::new().with("kind", subject.kind()).with("by", by);
+    change.event(Kind::ContainmentAcknowledged, facts);
+}
+
+/// E-17, E-18: ends a stopping run once every obligation is acknowledged.
+pub(super) fn contain(change: &mut Change) -> bool {
+    let Phase::Stopping { end, hop: None } = &change.run().phase else { return false };
+    if change.rows.obligations.iter().any(Obligation::is_open) {
+        return false;
+    }
+    let (edge, end) = match end {
+        Stop::Cancel { .. } => (Edge(17), end.end()),
+        Stop::Fail(_) => (Edge(18), end.end()),
+    };
+    finish(change, edge, end, Charge::default());
+    true
+}
+
+/// The final commit: what is still open is closed, calls that never ran are receipted as such, debt is written
+/// down, and the one terminal event follows the status.
+pub(super) fn finish(change: &mut Change, by: Edge, end: End, charge: Charge) {
+    close_questions(change, end.closes_by());
+    for id in change.rows.calls.keys(|c| matches!(c.state, call::State::Entered | call::State::Asked)) {
+        never_ran(change, id);
+    }
+    if let Some(checkpoint) = &change.run().checkpoint {
+        if checkpoint.snapshot.is_some() {
+            change.debts.push(Debt::Snapshot);
+        }
+        change.debts.push(Debt::Checkpoint);
+    }
+    for id in change.rows.obligations.keys(|_| true) {
+        change.rows.obligations.remove(id);
+    }
+    let facts = match &end {
+        End::Done { result } => Facts::new().with("result_digest", result.digest),
+        End::Failed(failure) => failure_facts(failure),
+        End::Cancelled { by } => Facts::new().with("by", by),
+    };
+    let at = change.now;
+    enter(change, by, Phase::Final { end, at }, charge, facts);
+}
+
+/// A call that no handler ever saw, at the end of its run (C-125: every counted call has a receipt).
+fn never_ran(change: &mut Change, id: CallId) {
+    let outcome = Outcome {
+        status: OutcomeStatus::Denied,
+        code: Some(Code::CancelledBeforeDispatch),
+        applied: Applied::No,
+        body: None,
+        gate: None,
+        at: change.now,
+    };
+    conclude(change, id, outcome);
+}
+
+/// Stores a call's outcome with its receipt and event. Waits of the call are taken.
+pub(super) fn conclude(change: &mut Change, id: CallId, outcome: Outcome) {
+    for wait in change.rows.waits.keys(|w| w.call == id) {
+        if change.rows.waits.get(wait).is_some_and(wait::Wait::is_open) {
+            close_wait(change, wait, ABANDONED);
+        } else {
+            change.rows.waits.remove(wait);
+        }
+    }
+    conclude_keeping_waits(change, id, outcome);
+}
+
+/// As [`conclude`], for an outcome that a person found out: the hop has still to take the wait.
+pub(super) fn conclude_keeping_waits(change: &mut Change, id: CallId, outcome: Outcome) {
+    let hop = change.run().seq;
+    let row = change.rows.calls.get(id).expect("concluded calls are loaded").clone();
+    let settles = row.receipt;
+    if let Some(approval) = row.approval {
+        end_yes(change, approval, ending(change.rows.approvals.get(approval), outcome.status));
+    }
+    let facts = ReceiptFacts {
+        hop,
+        outcome: match outcome.status {
+            OutcomeStatus::Ok => ReceiptOutcome::Ok,
+            OutcomeStatus::Error => ReceiptOutcome::Error,
+            OutcomeStatus::Denied => ReceiptOutcome::Denied,
+        },
+        code: outcome.code,
+        applied: outcome.applied,
+        result: outcome.body.filter(|_| outcome.status == OutcomeStatus::Ok).map(|b| b.digest),
+        policy: asked_under(change, &row),
+        gate_at: outcome.gate.as_ref().map(|g| g.at),
+        attempt: outcome.gate.as_ref().map_or(1, |g| g.attempt),
+        ended_at: outcome.at,
+        settles,
+    };
+    change.receipt(id, &facts);
+    let kind = if settles.is_some() { Kind::CallSettled } else { Kind::CallEnded };
+    let told = Facts::new()
+        .with("call", id)
+        .with("tool", &row.tool.name)
+        .with("outcome", outcome.status.as_str())
+        .with("applied", outcome.applied.as_str())
+        .maybe("code", outcome.code.map(Code::as_str));
+    change.event(kind, told);
+    let row = change.rows.calls.edit(id).expect("loaded above");
+    row.state = call::State::Ended(outcome);
+    change.rows.run.continuations = 0;
+    acknowledge(change, Subject::Call(id), "outcome");
+}
+
+/// Records a call in flight as ambiguous (C-121), with its receipt.
+pub(super) fn ambiguous(change: &mut Change, id: CallId) {
+    let row = change.rows.calls.get(id).expect("ambiguous calls are loaded").clone();
+    let call::State::Dispatched(gate) = &row.state else { return };
+    let facts = ReceiptFacts {
+        hop: change.run().seq,
+        outcome: ReceiptOutcome::Ambiguous,
+        code: None,
+        applied: Applied::Unknown,
+        result: None,
+        policy: asked_under(change, &row),
+        gate_at: Some(gate.at),
+        attempt: gate.attempt,
+        ended_at: change.now,
+        settles: None,
+    };
+    let digest = change.receipt(id, &facts);
+    if let Some(approval) = row.approval {
+        end_yes(change, approval, approval::Ending::Ambiguous);
+    }
+    change.event(Kind::CallAmbiguous, Facts::new().with("call", id).with("tool", &row.tool.name));
+    let gate = gate.clone();
+    let row = change.rows.calls.edit(id).expect("loaded above");
+    row.state = call::State::Ambiguous(gate);
+    row.receipt = Some(digest);
+    acknowledge(change, Subject::Call(id), "ambiguous");
+}
+
+fn asked_under(change: &Change, call: &call::Call) -> Option<Digest> {
+    call.approval.and_then(|id| change.rows.approvals.get(id)).map(|a| a.binding.policy)
+}
+
+fn ending(approval: Option<&Approval>, status: OutcomeStatus) -> approval::Ending {
+    match (approval.map(Approval::kind), status) {
+        (Some(approval::Kind::Gate), _) => approval::Ending::Delivered,
+        (_, OutcomeStatus::Ok) => approval::Ending::Ok,
+        (_, OutcomeStatus::Error) => approval::Ending::Error,
+        (_, OutcomeStatus::Denied) => approval::Ending::CancelledBeforeDispatch,
+    }
+}
+
+fn failure_facts(failure: &Failure) -> Facts {
+    Facts::new().with("code", failure.code.as_str()).with("message", &failure.message)
+}
+
+/// The phase of a run parked on these waits.
+pub(super) fn parked_on(change: &Change) -> Option<Parked> {
+    wait::strongest(change.rows.waits.iter().map(|w| w.owner))
+}
+
+impl Stop {
+    fn closes_by(&self) -> &'static str {
+        match self {
+            Stop::Cancel { .. } => RUN_CANCELLED,
+            Stop::Fail(_) => RUN_FAILED,
+        }
+    }
+
+    fn end(&self) -> End {
+        match self {
+            Stop::Cancel { by } => End::Cancelled { by: by.clone() },
+            Stop::Fail(failure) => End::Failed(failure.clone()),
+        }
+    }
+}
+
+impl End {
+    fn closes_by(&self) -> &'static str {
+        match self {
+            End::Done { .. } => RUN_ENDED,
+            End::Failed(_) => RUN_FAILED,
+            End::Cancelled { .. } => RUN_CANCELLED,
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! JSON Schema 2020-12, with the rules C-14 to C-18.
+//!
+//! A [`Schema`] refers only inside its own document, asserts formats, matches patterns in linear time, and never lets a
+//! number pass by rounding: values are validated as they are written ([`node`]) and numeric keywords are exact
+//! ([`numeric`]). Compiling fetches nothing. Compiled schemas are shared between threads; whoever compiles keeps them by
+//! digest, since compiling costs far more than checking.
+
+mod compile;
+mod defaults;
+mod node;
+mod numeric;
+mod references;
+
+use std::fmt;
+
+use jsonschema::Validator;
+
+use crate::code::Code;
+use crate::json::{self, Canonical, Value};
+
+use node::Written;
+
+/// A compiled schema.
+pub struct Schema {
+    document: Value,
+    validator: Validator<Written>,
+}
+
+/// Why a document is refused as a schema.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SchemaFault {
+    /// `$ref`, `$dynamicRef` or `$schema` leads out of the document (C-14).
+    #[error("{keyword} `{target}` leads out of the document")]
+    ExternalRef { pointer: String, keyword: &'static str, target: String },
+    /// A keyword whose value is not what 2020-12 allows, an unknown format, a pattern that is not linear-time.
+    #[error("{message}")]
+    Invalid { pointer: String, message: String },
+    /// A number that could only be compared by rounding it (C-18).
+    #[error("the number {literal} is neither a 64-bit integer nor its own shortest form")]
+    Inexact { pointer: String, literal: String },
+    #[error("a schema has at most {most} bytes, not {bytes}")]
+    Size { bytes: usize, most: usize },
+}
+
+impl SchemaFault {
+    /// A JSON Pointer into the schema.
+    pub fn pointer(&self) -> &str {
+        match self {
+            Self::ExternalRef { pointer, .. } | Self::Invalid { pointer, .. } | Self::Inexact { pointer, .. } => pointer,
+            Self::Size { .. } => "",
+        }
+    }
+
+    pub const fn code(&self) -> Code {
+        match self {
+            Self::ExternalRef { .. } => Code::SchemaExternalRef,
+            Self::Invalid { .. } | Self::Inexact { .. } | Self::Size { .. } => Code::ToolInvalid,
+        }
+    }
+}
+
+/// The first thing about a value that its schema does not allow.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{pointer}: {message}")]
+pub struct Violation {
+    /// A JSON Pointer into the value.
+    pub pointer: String,
+    /// The keyword of the schema that refuses it.
+    pub keyword: String,
+    /// What is wrong, without the value itself.
+    pub message: String,
+}
+
+impl Schema {
+    /// Compiles a schema, or says why it is none.
+    pub fn compile(schema: &Canonical) -> Result<Self, SchemaFault> {
+        let document = schema.value();
+        let validator = compile::compile(schema, &document)?;
+        Ok(Self { document, validator })
+    }
+
+    /// Checks a body.
+    pub fn check(&self, body: &Canonical) -> Result<(), Violation> {
+        self.check_value(&body.value())
+    }
+
+    /// Checks a value that has been read already.
+    pub fn check_value(&self, value: &Value) -> Result<(), Violation> {
+        if self.validator.is_valid(value) {
+            return Ok(());
+        }
+        let error = self.validator.validate(value).expect_err("`is_valid` and `validate` agree");
+        Err(Violation {
+            pointer: error.instance_path().as_str().to_owned(),
+            keyword: error.kind().keyword().to_owned(),
+            message: error.masked().to_string(),
+        })
+    }
+
+    /// Fills in the schema's defaults (C-19); fails if the result breaks the bounds of a body.
+    pub fn apply_defaults(&self, body: &Canonical) -> Result<Canonical, json::Fault> {
+        let mut value = body.value();
+        defaults::apply(&self.document, &mut value);
+        json::canonicalize(value.canonical()?.as_bytes())
+    }
+}
+
+impl fmt::Debug for Schema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Schema").field(&self.document).finish()
+    }
+}
