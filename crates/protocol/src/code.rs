@@ -22,7 +22,7 @@ macro_rules! codes {
             pub const ALL: &[Self] = &[$(Self::$name),*];
 
             /// The word on the wire.
-            pub const fn text(self) -> &'static str {
+            pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$name => $text),* }
             }
 
@@ -213,7 +213,7 @@ codes! {
 impl Code {
     /// The default title of a problem: the word as prose, such as `Already decided`.
     pub fn title(self) -> String {
-        let mut title = self.text().replace('_', " ");
+        let mut title = self.as_str().replace('_', " ");
         title[..1].make_ascii_uppercase();
         title
     }
@@ -236,7 +236,7 @@ impl Code {
 
 impl fmt::Display for Code {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.text())
+        f.write_str(self.as_str())
     }
 }
 
@@ -248,13 +248,13 @@ pub struct UnknownCode(pub String);
 impl FromStr for Code {
     type Err = UnknownCode;
     fn from_str(text: &str) -> Result<Self, UnknownCode> {
-        Self::ALL.iter().copied().find(|code| code.text() == text).ok_or_else(|| UnknownCode(text.to_owned()))
+        Self::ALL.iter().copied().find(|code| code.as_str() == text).ok_or_else(|| UnknownCode(text.to_owned()))
     }
 }
 
 impl Serialize for Code {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.text())
+        serializer.serialize_str(self.as_str())
     }
 }
 
@@ -273,13 +273,13 @@ mod tests {
 
     #[test]
     fn no_text_is_used_twice_and_each_reads_back() {
-        let texts: BTreeSet<&str> = Code::ALL.iter().map(|code| code.text()).collect();
+        let texts: BTreeSet<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
         //
         assert_eq!(texts.len(), Code::ALL.len());
         for &code in Code::ALL {
-            assert_eq!(code.text().parse(), Ok(code));
+            assert_eq!(code.as_str().parse(), Ok(code));
             //
-            assert!(code.text().bytes().all(|byte| byte == b'_' || byte.is_ascii_lowercase()), "{code}");
+            assert!(code.as_str().bytes().all(|byte| byte == b'_' || byte.is_ascii_lowercase()), "{code}");
         }
     }
 

@@ -58,7 +58,7 @@ impl Right {
         Self::Admin,
     ];
 
-    pub const fn text(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::RunsRead => "runs:read",
             Self::RunsStart => "runs:start",
@@ -79,7 +79,7 @@ impl Right {
 
 impl fmt::Display for Right {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.text())
+        f.write_str(self.as_str())
     }
 }
 
@@ -91,7 +91,7 @@ pub struct UnknownRight(pub String);
 impl FromStr for Right {
     type Err = UnknownRight;
     fn from_str(text: &str) -> Result<Self, UnknownRight> {
-        Self::ALL.into_iter().find(|right| right.text() == text).ok_or_else(|| UnknownRight(text.to_owned()))
+        Self::ALL.into_iter().find(|right| right.as_str() == text).ok_or_else(|| UnknownRight(text.to_owned()))
     }
 }
 
@@ -204,17 +204,22 @@ impl Principal {
     /// The subject of the principal of whoever reaches the socket or opens the store itself.
     pub const LOCAL: &'static str = "local";
 
-    /// The principal `local`: every right, every role, shown with the system user's name (I-19a).
-    pub fn local(user: &str) -> Self {
+    /// The principal `local`: every right, every role (I-19a). Who shows it puts the system user's name in.
+    pub fn local() -> Self {
         Self {
             id: Self::LOCAL.to_owned(),
-            name: user.to_owned(),
+            name: Self::LOCAL.to_owned(),
             kind: Kind::Person,
             namespace: DEFAULT_NAMESPACE.to_owned(),
             partition: None,
             roles: Roles::All,
             rights: Rights::all(),
         }
+    }
+
+    /// The same principal, shown with another name.
+    pub fn named(self, name: impl Into<String>) -> Self {
+        Self { name: name.into(), ..self }
     }
 
     pub fn can(&self, right: Right) -> bool {
@@ -235,7 +240,7 @@ mod tests {
         for right in Right::ALL {
             // I-65
             assert!(Rights::all().has(right), "{right}");
-            assert_eq!(right.text().parse(), Ok(right));
+            assert_eq!(right.as_str().parse(), Ok(right));
             assert_eq!(serde_json::to_string(&right).unwrap(), format!("\"{right}\""));
         }
         // I-65
@@ -255,7 +260,7 @@ mod tests {
 
     #[test]
     fn local_has_every_right_and_every_role() {
-        let local = Principal::local("ana");
+        let local = Principal::local().named("ana");
         // I-19a
         assert!(local.id == "local" && local.name == "ana" && local.has_role("finance") && local.can(Right::Admin));
     }

@@ -25,7 +25,8 @@ impl<'a> Parts<'a> {
         };
         let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
         let mut parts = Self { negative, whole: whole.as_bytes(), fraction: fraction.as_bytes(), magnitude: i64::MIN };
-        if let Some(zeros) = parts.digits().position(|digit| digit != b'0') {
+        let zeros = parts.digits().position(|digit| digit != b'0');
+        if let Some(zeros) = zeros {
             parts.magnitude = whole.len() as i64 - 1 - zeros as i64 + exponent;
         }
         parts

@@ -57,7 +57,7 @@ impl Reason {
         [Self::Size, Self::Utf8, Self::Syntax, Self::DuplicateKey, Self::String, Self::Number, Self::Depth, Self::Nodes];
 
     /// The reason as it is told on the wire.
-    pub const fn text(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Size => "json_size",
             Self::Utf8 => "json_utf8",
@@ -73,7 +73,7 @@ impl Reason {
 
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.text())
+        f.write_str(self.as_str())
     }
 }
 

@@ -64,7 +64,7 @@ impl Policy {
         match strictest.expect("the default speaks where nothing else does") {
             Verdict::Allow => Judgement::Allow,
             Verdict::Ask(terms) => Judgement::Ask(Box::new(terms.resolve(question.separate_requester))),
-            Verdict::Deny { reason } => Judgement::Deny { reason: reason.unwrap_or_else(|| self.reason(question.tool.effect)) },
+            Verdict::Deny { reason } => Judgement::Deny { reason: reason.unwrap_or_else(|| reason_of(question.tool.effect)) },
         }
     }
 
@@ -72,16 +72,11 @@ impl Policy {
     fn own_rule<'a>(&'a self, tool: &'a ToolSpec) -> Option<&'a OwnRule> {
         self.tools.get(&tool.identity()).or(tool.approval.as_ref())
     }
+}
 
-    /// The reason of a `deny` that gives none.
-    fn reason(&self, effect: Effect) -> String {
-        let effect = match effect {
-            Effect::Pure => "pure",
-            Effect::Read => "read",
-            Effect::Write => "write",
-        };
-        format!("the policy denies this `{effect}` call")
-    }
+/// The reason of a `deny` that gives none.
+fn reason_of(effect: Effect) -> String {
+    format!("the policy denies this `{}` call", effect.as_str())
 }
 
 impl Verdict {

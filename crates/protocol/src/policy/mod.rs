@@ -35,7 +35,7 @@ pub enum Outcome {
 }
 
 /// A policy: the rules in order, what counts where nothing speaks, and the tools' own rules.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Policy {
     pub rules: Vec<Rule>,
     pub default: Defaults,

@@ -190,7 +190,7 @@ impl Terms {
         let mut fields = Fields::new(value, String::new(), Code::InvalidArguments, &mut faults);
         let terms = Self {
             circles: circle(&mut fields, false).into_iter().collect(),
-            quorum: fields.read("quorum", fields::count(1, limits::QUORUM_MOST)),
+            quorum: fields.read("quorum", fields::count(1, limits::QUORUM_MAX)),
             lease: fields.read("lease", lease),
             on_expiry: fields.read("on_expiry", |value| match fields::word(value)? {
                 OnExpiry::Escalate => Err("expected `reject` or `fail`".to_owned()),
@@ -206,8 +206,8 @@ impl Terms {
     fn read_from(fields: &mut Fields<'_, '_>) -> Self {
         let terms = Self {
             circles: circle(fields, true).into_iter().collect(),
-            quorum: fields.read("quorum", fields::count(1, limits::QUORUM_MOST)),
-            reject_quorum: fields.read("reject_quorum", fields::count(1, limits::QUORUM_MOST)),
+            quorum: fields.read("quorum", fields::count(1, limits::QUORUM_MAX)),
+            reject_quorum: fields.read("reject_quorum", fields::count(1, limits::QUORUM_MAX)),
             separate_requester: fields.read("separate_requester", fields::boolean),
             edit: fields.read("edit", fields::word),
             reason: fields.read("reason", fields::word),
@@ -215,8 +215,8 @@ impl Terms {
             on_expiry: fields.read("on_expiry", fields::word),
             escalation: fields.within("escalation", read_escalation),
             remind: fields.read("remind", reminders),
-            hot: fields.read("hot", fields::duration(Duration::ZERO, limits::HOT_MOST)),
-            dispatch_within: fields.read("dispatch_within", fields::duration(Duration::ZERO, limits::DISPATCH_WITHIN_MOST)),
+            hot: fields.read("hot", fields::duration(Duration::ZERO, limits::HOT_MAX)),
+            dispatch_within: fields.read("dispatch_within", fields::duration(Duration::ZERO, limits::DISPATCH_WITHIN_MAX)),
             strength: fields.read("strength", fields::word),
             grants: fields.read("grants", fields::word),
             batch: fields.read("batch", fields::boolean),
@@ -233,13 +233,13 @@ impl Terms {
 }
 
 fn lease(value: &Value) -> Result<Duration, Wrong> {
-    fields::duration(limits::APPROVAL_LEASE_LEAST, limits::APPROVAL_LEASE_MOST)(value)
+    fields::duration(limits::APPROVAL_LEASE_MIN, limits::APPROVAL_LEASE_MAX)(value)
 }
 
 fn reminders(value: &Value) -> Result<Vec<Duration>, Wrong> {
-    let mut offsets = fields::list(fields::duration(Duration::from_secs(1), limits::APPROVAL_LEASE_MOST))(value)?;
-    if offsets.len() > limits::REMINDERS_MOST {
-        return Err(format!("at most {} reminders", limits::REMINDERS_MOST));
+    let mut offsets = fields::list(fields::duration(Duration::from_secs(1), limits::APPROVAL_LEASE_MAX))(value)?;
+    if offsets.len() > limits::REMINDERS {
+        return Err(format!("at most {} reminders", limits::REMINDERS));
     }
     offsets.sort_unstable_by(|a, b| b.cmp(a));
     offsets.dedup();
@@ -263,8 +263,8 @@ fn circle(fields: &mut Fields<'_, '_>, principals: bool) -> Option<Circle> {
         principals: if principals { fields.read("principals", &names).map(sorted).unwrap_or_default() } else { Vec::new() },
     };
     let stated = circle.roles.len() + circle.principals.len();
-    if stated > limits::ELIGIBLE_MOST {
-        fields.fault("roles", format!("at most {} roles and principals together", limits::ELIGIBLE_MOST));
+    if stated > limits::ELIGIBLE_MAX {
+        fields.fault("roles", format!("at most {} roles and principals together", limits::ELIGIBLE_MAX));
     }
     (stated > 0).then_some(circle)
 }
@@ -273,8 +273,8 @@ fn read_escalation(value: &Value, pointer: String, faults: &mut Vec<Fault>) -> O
     let mut fields = Fields::new(value, pointer, Code::ConfigInvalid, faults);
     let steps = fields.within("steps", |value, pointer, faults| each(value, &pointer, faults, read_step));
     let steps = steps.unwrap_or_default();
-    if !(1..=limits::ESCALATION_STEPS_MOST).contains(&steps.len()) {
-        fields.fault("steps", format!("expected 1 to {} steps", limits::ESCALATION_STEPS_MOST));
+    if !(1..=limits::ESCALATION_STEPS).contains(&steps.len()) {
+        fields.fault("steps", format!("expected 1 to {} steps", limits::ESCALATION_STEPS));
     }
     let then = fields.read("then", fields::word).unwrap_or(Finally::Reject);
     fields.finish();

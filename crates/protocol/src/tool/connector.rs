@@ -45,7 +45,7 @@ pub enum Method {
 }
 
 impl Method {
-    pub const fn text(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Get => "GET",
             Self::Head => "HEAD",

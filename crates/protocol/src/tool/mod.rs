@@ -172,7 +172,7 @@ struct Whole<'a> {
 }
 
 impl Effect {
-    pub const fn text(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Pure => "pure",
             Self::Read => "read",
@@ -182,7 +182,7 @@ impl Effect {
 }
 
 impl Recovery {
-    pub const fn text(&self) -> &'static str {
+    pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Retry => "retry",
             Self::Idempotent { .. } => "idempotent",
@@ -247,7 +247,7 @@ impl ToolSpec {
             version,
             description: &self.description,
             effect: self.effect,
-            recovery: self.recovery.text(),
+            recovery: self.recovery.as_str(),
             key_life: match self.recovery {
                 Recovery::Idempotent { key_life } => Some(format_duration(key_life)),
                 _ => None,

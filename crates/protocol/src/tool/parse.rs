@@ -1,7 +1,5 @@
 //! Reading a tool spec from JSON, with every bad part told (C-21).
 
-use std::time::Duration;
-
 use super::connector::Connector;
 use super::parse_connector::{check_http_arguments, connector};
 use super::{Effect, Followup, OnCancel, Operand, Recovery, Template, ToolLimits, ToolSpec, names, split_name};
@@ -150,7 +148,7 @@ fn recovery(fields: &mut Fields<'_, '_>, effect: Option<Effect>) -> Option<Recov
     let changes = effect == Some(Effect::Write);
     let usual = if changes { "manual" } else { "retry" };
     let word = fields.read("recovery", fields::owned).unwrap_or_else(|| usual.to_owned());
-    let key_life = fields.read("key_life", fields::duration(limits::KEY_LIFE_LEAST, limits::KEY_LIFE_MOST));
+    let key_life = fields.read("key_life", fields::duration(limits::KEY_LIFE_MIN, limits::KEY_LIFE_MAX));
     let lookup = fields.within("lookup", followup);
     if key_life.is_some() && word != "idempotent" {
         fields.fault("key_life", "belongs to recovery `idempotent`");
@@ -176,7 +174,7 @@ fn recovery(fields: &mut Fields<'_, '_>, effect: Option<Effect>) -> Option<Recov
     };
     let effect = effect?;
     if changes == (recovery == Recovery::Retry) {
-        fields.fault("recovery", format!("`{}` does not go with effect `{}`", recovery.text(), effect.text()));
+        fields.fault("recovery", format!("`{}` does not go with effect `{}`", recovery.as_str(), effect.as_str()));
     }
     Some(recovery)
 }
@@ -282,15 +280,15 @@ fn tool_limits(value: &Value, pointer: String, faults: &mut Vec<Fault>) -> Optio
         None => value.as_u64().ok_or_else(|| "expected bytes, or a size such as \"64KiB\"".to_owned()),
     };
     let size = |value: &Value| match size(value)? {
-        bytes @ 1..=limits::BODY_BYTES_U64 => Ok(bytes),
+        bytes if (1..=limits::BODY_BYTES as u64).contains(&bytes) => Ok(bytes),
         _ => Err(format!("expected 1 to {} bytes", limits::BODY_BYTES)),
     };
     let limits = ToolLimits {
-        timeout: fields.read("timeout", fields::duration(Duration::from_millis(1), limits::TOOL_TIMEOUT_MOST)).unwrap_or(usual.timeout),
+        timeout: fields.read("timeout", fields::duration(limits::TOOL_TIMEOUT_MIN, limits::TOOL_TIMEOUT_MAX)).unwrap_or(usual.timeout),
         argument_bytes: fields.read("argument_bytes", size).unwrap_or(usual.argument_bytes),
         result_bytes: fields.read("result_bytes", size).unwrap_or(usual.result_bytes),
-        concurrency: fields.read("concurrency", fields::count(1, limits::TOOL_CONCURRENCY_MOST)).unwrap_or(usual.concurrency),
-        calls: fields.read("calls", fields::count(1, limits::CALLS_MOST)),
+        concurrency: fields.read("concurrency", fields::count(1, limits::TOOL_CONCURRENCY_MAX)).unwrap_or(usual.concurrency),
+        calls: fields.read("calls", fields::count(1, limits::CALLS_MAX)),
     };
     fields.finish();
     Some(limits)
