@@ -16,7 +16,7 @@ pub mod decide;
 pub mod delivery;
 pub mod digest;
 pub mod event;
-mod fields;
+pub mod fields;
 pub mod id;
 pub mod journal;
 pub mod json;
