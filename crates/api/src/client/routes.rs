@@ -1,0 +1,203 @@
+//! One method per route.
+
+use super::{ANSWER_WITHIN, Client, ClientError};
+use crate::approval::{Approval, ApprovalQuery, BatchAnswer, BatchRequest, DecisionRequest};
+use crate::call::{Call, EffectItem, EffectQuery};
+use crate::event::{Event, LogLine, TailQuery};
+use crate::explain::Explain;
+use crate::operate::{DoctorReport, Guest, NewToken, Ready, Token};
+use crate::page::{ListQuery, Page, Tail};
+use crate::run::{ActionRequest, Run, RunQuery, StartRun, Until, WaitQuery};
+use crate::workflow::{ActivateRequest, Pattern, RegisterWorkflow, Registered, Tool, Workflow};
+use protocol::id::{ApprovalId, CallId, PatternId, RunId, TokenId};
+use reqwest::{Method, StatusCode};
+use std::time::Duration;
+
+/// A verb of a run that only takes a reason.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RunVerb {
+    Cancel,
+    Pause,
+    Resume,
+}
+
+impl RunVerb {
+    const fn as_str(self) -> &'static str {
+        match self {
+            RunVerb::Cancel => "cancel",
+            RunVerb::Pause => "pause",
+            RunVerb::Resume => "resume",
+        }
+    }
+}
+
+/// Every method fails as [`ClientError`] says; what it does is the route's contract in interfaces.md section 2.
+impl Client {
+    /// `GET /readyz`. A server that is not ready answers too.
+    pub async fn ready(&self) -> Result<Ready, ClientError> {
+        let request = self.request(Method::GET, self.url(&["readyz"], &())?).timeout(ANSWER_WITHIN);
+        let response = request.send().await.map_err(|error| self.unreachable(&error))?;
+        let status = response.status();
+        if status.is_success() || status == StatusCode::SERVICE_UNAVAILABLE {
+            return self.read(response).await;
+        }
+        let bytes = response.bytes().await.map_err(|error| self.unreachable(&error))?;
+        Err(self.refusal(status, &bytes))
+    }
+
+    // Workflows (I-20).
+
+    pub async fn register(&self, request: &RegisterWorkflow) -> Result<Registered, ClientError> {
+        self.post(&["v1", "workflows"], request).await
+    }
+
+    pub async fn workflows(&self, query: &ListQuery) -> Result<Page<Workflow>, ClientError> {
+        self.get(&["v1", "workflows"], query).await
+    }
+
+    pub async fn workflow(&self, key: &str) -> Result<Workflow, ClientError> {
+        self.get(&["v1", "workflows", key], &()).await
+    }
+
+    pub async fn activate(&self, key: &str, request: &ActivateRequest) -> Result<Workflow, ClientError> {
+        self.post(&["v1", "workflows", key, "activate"], request).await
+    }
+
+    pub async fn pause_workflow(&self, key: &str, request: &ActionRequest) -> Result<Workflow, ClientError> {
+        self.post(&["v1", "workflows", key, "pause"], request).await
+    }
+
+    pub async fn resume_workflow(&self, key: &str, request: &ActionRequest) -> Result<Workflow, ClientError> {
+        self.post(&["v1", "workflows", key, "resume"], request).await
+    }
+
+    pub async fn pattern(&self, id: PatternId) -> Result<Pattern, ClientError> {
+        self.get(&["v1", "patterns", &id.to_string()], &()).await
+    }
+
+    // Runs (I-21 to I-24).
+
+    /// `created` of the answer says whether this request made the run.
+    pub async fn start(&self, request: &StartRun, idempotency_key: Option<&str>) -> Result<Run, ClientError> {
+        let mut post = self.request(Method::POST, self.url(&["v1", "runs"], &())?).timeout(ANSWER_WITHIN);
+        if let Some(key) = idempotency_key {
+            post = post.header("idempotency-key", key);
+        }
+        self.read(self.send(post.json(request)).await?).await
+    }
+
+    /// Starts under an id of the caller's, which is the idempotency key too.
+    pub async fn put_run(&self, id: RunId, request: &StartRun) -> Result<Run, ClientError> {
+        let url = self.url(&["v1", "runs", &id.to_string()], &())?;
+        let put = self.request(Method::PUT, url).timeout(ANSWER_WITHIN);
+        self.read(self.send(put.json(request)).await?).await
+    }
+
+    pub async fn runs(&self, query: &RunQuery) -> Result<Page<Run>, ClientError> {
+        self.get(&["v1", "runs"], query).await
+    }
+
+    pub async fn run(&self, id: RunId) -> Result<Run, ClientError> {
+        self.get(&["v1", "runs", &id.to_string()], &()).await
+    }
+
+    /// One long poll; `None` when `timeout` (55 s at most, in whole milliseconds) passed first.
+    pub async fn wait(&self, id: RunId, until: Until, timeout: Duration) -> Result<Option<Run>, ClientError> {
+        let query = WaitQuery { until, timeout: Some(format!("{}ms", timeout.as_millis())) };
+        let url = self.url(&["v1", "runs", &id.to_string(), "wait"], &query)?;
+        let response = self.send(self.request(Method::GET, url).timeout(timeout + ANSWER_WITHIN)).await?;
+        if response.status() == StatusCode::NO_CONTENT {
+            return Ok(None);
+        }
+        self.read(response).await.map(Some)
+    }
+
+    pub async fn run_verb(&self, id: RunId, verb: RunVerb, request: &ActionRequest) -> Result<Run, ClientError> {
+        self.post(&["v1", "runs", &id.to_string(), verb.as_str()], request).await
+    }
+
+    pub async fn explain(&self, id: RunId) -> Result<Explain, ClientError> {
+        self.get(&["v1", "runs", &id.to_string(), "explain"], &()).await
+    }
+
+    /// In the order in which they were made.
+    pub async fn calls(&self, id: RunId, query: &ListQuery) -> Result<Page<Call>, ClientError> {
+        self.get(&["v1", "runs", &id.to_string(), "calls"], query).await
+    }
+
+    pub async fn log(&self, id: RunId, query: &TailQuery) -> Result<Tail<LogLine>, ClientError> {
+        self.get(&["v1", "runs", &id.to_string(), "log"], query).await
+    }
+
+    /// A page of events; [`Client::follow`] is the stream. The server answers pages where `after` is there, so `None` is
+    /// sent as the empty place, before the first event.
+    pub async fn events(&self, id: RunId, query: &TailQuery) -> Result<Tail<Event>, ClientError> {
+        let after = query.after.clone().or_else(|| Some(String::new()));
+        let query = TailQuery { after, ..query.clone() };
+        self.get(&["v1", "runs", &id.to_string(), "events"], &query).await
+    }
+
+    // Approvals (I-25 to I-27).
+
+    pub async fn approvals(&self, query: &ApprovalQuery) -> Result<Page<Approval>, ClientError> {
+        self.get(&["v1", "approvals"], query).await
+    }
+
+    pub async fn approval(&self, id: ApprovalId) -> Result<Approval, ClientError> {
+        self.get(&["v1", "approvals", &id.to_string()], &()).await
+    }
+
+    pub async fn decide(&self, id: ApprovalId, request: &DecisionRequest) -> Result<Approval, ClientError> {
+        self.post(&["v1", "approvals", &id.to_string(), "decisions"], request).await
+    }
+
+    pub async fn decide_batch(&self, request: &BatchRequest) -> Result<BatchAnswer, ClientError> {
+        self.post(&["v1", "approvals:decide"], request).await
+    }
+
+    // Effects (I-30).
+
+    pub async fn effects(&self, query: &EffectQuery) -> Result<Page<EffectItem>, ClientError> {
+        self.get(&["v1", "effects"], query).await
+    }
+
+    pub async fn settle(&self, call: CallId, request: &DecisionRequest) -> Result<Approval, ClientError> {
+        self.post(&["v1", "effects", &call.to_string(), "settle"], request).await
+    }
+
+    // Operation (I-31, I-11).
+
+    pub async fn guests(&self) -> Result<Page<Guest>, ClientError> {
+        self.get(&["v1", "guests"], &()).await
+    }
+
+    pub async fn tools(&self, query: &ListQuery) -> Result<Page<Tool>, ClientError> {
+        self.get(&["v1", "tools"], query).await
+    }
+
+    /// Every version of one tool, newest first.
+    pub async fn tool(&self, name: &str) -> Result<Page<Tool>, ClientError> {
+        self.get(&["v1", "tools", name], &()).await
+    }
+
+    /// `name` may end in `@<version>`; without, every version is withdrawn.
+    pub async fn withdraw_tool(&self, name: &str, request: &ActionRequest) -> Result<Page<Tool>, ClientError> {
+        self.post(&["v1", "tools", name, "withdraw"], request).await
+    }
+
+    pub async fn new_token(&self, request: &NewToken) -> Result<Token, ClientError> {
+        self.post(&["v1", "tokens"], request).await
+    }
+
+    pub async fn tokens(&self, query: &ListQuery) -> Result<Page<Token>, ClientError> {
+        self.get(&["v1", "tokens"], query).await
+    }
+
+    pub async fn revoke_token(&self, id: TokenId, request: &ActionRequest) -> Result<Token, ClientError> {
+        self.post(&["v1", "tokens", &id.to_string(), "revoke"], request).await
+    }
+
+    pub async fn doctor(&self) -> Result<DoctorReport, ClientError> {
+        self.get(&["v1", "doctor"], &()).await
+    }
+}

@@ -1,0 +1,107 @@
+//! What an operator reads and does: guests, tokens, the doctor, readiness (I-9, I-11, I-35).
+
+use protocol::id::{RunId, TokenId};
+use protocol::time::Time;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::run::Tier;
+
+/// One interpreter that is alive in this process.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Guest {
+    #[schema(value_type = String)]
+    pub run: RunId,
+    pub tier: Tier,
+    /// Measured, not estimated.
+    pub resident_bytes: u64,
+    /// `null` while it executes.
+    #[schema(value_type = Option<String>)]
+    pub waiting_since_at: Option<Time>,
+}
+
+/// A token. The secret itself is told once, when the token is made.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Token {
+    #[schema(value_type = String)]
+    pub id: TokenId,
+    pub principal: String,
+    pub rights: Vec<String>,
+    #[schema(value_type = String)]
+    pub created_at: Time,
+    #[schema(value_type = Option<String>)]
+    pub expires_at: Option<Time>,
+    #[schema(value_type = Option<String>)]
+    pub revoked_at: Option<Time>,
+    /// The bearer token; only in the answer that made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret: Option<String>,
+    /// Only in the answer to a revocation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changed: Option<bool>,
+}
+
+/// Body of `POST /v1/tokens`.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewToken {
+    pub principal: String,
+    /// The principal's own rights if left empty; never more than these (I-65).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rights: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub expires_at: Option<Time>,
+}
+
+/// Answer of `GET /v1/doctor`.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct DoctorReport {
+    /// Whether no check failed.
+    pub ok: bool,
+    pub version: String,
+    pub checks: Vec<Check>,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Check {
+    pub name: String,
+    pub verdict: CheckVerdict,
+    /// What was found, with numbers.
+    pub found: String,
+    pub hint: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CheckVerdict {
+    Ok,
+    Warning,
+    Failed,
+}
+
+impl CheckVerdict {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            CheckVerdict::Ok => "ok",
+            CheckVerdict::Warning => "warning",
+            CheckVerdict::Failed => "failed",
+        }
+    }
+}
+
+/// Answer of `GET /readyz`, 200 or 503.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Ready {
+    pub ready: bool,
+    /// Until one full recovery pass is done.
+    pub recovering: bool,
+    /// Why it is not ready.
+    pub reason: Option<String>,
+    /// Whether this process stays (`dev`, `serve`), or is a command that holds the store while it works (I-18).
+    pub lasting: bool,
+    /// Whether this process carries runs.
+    pub workers: bool,
+    pub version: String,
+    pub pid: u32,
+}

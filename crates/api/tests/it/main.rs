@@ -1,0 +1,3 @@
+//! The wire types against the examples that users script against.
+
+mod examples;
