@@ -21,7 +21,9 @@ use crate::tool::Effect;
 pub use crate::fields::Fault;
 pub use condition::{Condition, Op};
 pub use judge::{Judgement, Question};
-pub use obligation::{Circle, Edit, Escalation, Finally, Grants, Obligation, OnExpiry, ReasonRule, Step, Strength};
+pub use obligation::{
+    Circle, Edit, Escalation, Finally, Grants, Obligation, ObligationSchema, OnExpiry, ReasonRule, Step, Strength,
+};
 pub use terms::Terms;
 pub use when::{When, WhenFault};
 
