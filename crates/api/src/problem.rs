@@ -101,8 +101,17 @@ mod tests {
         assert_eq!(value["title"], "Already decided");
         let keys: Vec<&str> = value.as_object().unwrap().keys().map(String::as_str).collect();
         let wanted = [
-            "code", "detail", "errors", "hint", "request_id", "retry_after_ms", "retryable", "status", "title",
-            "truth", "type",
+            "code",
+            "detail",
+            "errors",
+            "hint",
+            "request_id",
+            "retry_after_ms",
+            "retryable",
+            "status",
+            "title",
+            "truth",
+            "type",
         ];
         assert_eq!(keys, wanted); // I-40
     }

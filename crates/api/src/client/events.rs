@@ -28,7 +28,10 @@ pub enum StreamItem {
     /// Events that cannot be given any more.
     Gap(Gap),
     /// A line that is not stored and may be lost.
-    Live { kind: String, data: String },
+    Live {
+        kind: String,
+        data: String,
+    },
 }
 
 /// Reads the events of one run, or of all.

@@ -69,11 +69,8 @@ mod tests {
 
     #[test]
     fn frames_are_the_same_wherever_the_network_cuts() {
-        let frame = |event: &str, id: &str, data: &str| Frame {
-            event: event.into(),
-            id: Some(id.into()),
-            data: data.into(),
-        };
+        let frame =
+            |event: &str, id: &str, data: &str| Frame { event: event.into(), id: Some(id.into()), data: data.into() };
         let wanted = vec![frame("run.queued", "0", "{\"seq\":0}"), frame("x", "1", "a\n b")];
         for size in 1..STREAM.len() {
             let mut frames = Frames::default();

@@ -1,0 +1,76 @@
+//! What every command works with: the flags, where results go, and the door it opened.
+//!
+//! Owns the host that this process started, if it did, so that an interrupt can close it cleanly whatever the command
+//! was doing.
+
+use crate::args::Globals;
+use crate::clock;
+use crate::door::{self, Behind, Door, Need};
+use crate::failure::Failure;
+use crate::output::Out;
+use crate::terminal::Terminal;
+use protocol::id::RunId;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use tokio::sync::Mutex;
+
+pub(crate) struct App {
+    pub(crate) globals: Globals,
+    pub(crate) out: Out,
+    host: Mutex<Option<server::Host>>,
+    /// Who stood behind the door that was opened last.
+    behind: std::sync::Mutex<Option<Behind>>,
+    /// The run this command starts: the same when it has to ask again.
+    run: OnceLock<RunId>,
+}
+
+impl App {
+    pub(crate) fn new(globals: Globals) -> App {
+        let out = Out::new(globals.output, globals.quiet);
+        App { globals, out, host: Mutex::new(None), behind: std::sync::Mutex::new(None), run: OnceLock::new() }
+    }
+
+    /// Opens the door (I-1b) and keeps the host behind it, if this process had to start one.
+    pub(crate) async fn open(&self, need: Need) -> Result<Door, Failure> {
+        self.close().await;
+        let (door, host) = door::open(&self.globals, self.out, need).await?;
+        *self.host.lock().await = host;
+        *self.behind.lock().expect("nothing panics while it is held") = Some(door.behind);
+        Ok(door)
+    }
+
+    /// Who stood behind the door that was opened last.
+    pub(crate) fn behind(&self) -> Option<Behind> {
+        *self.behind.lock().expect("nothing panics while it is held")
+    }
+
+    /// A clean shutdown of the host of this process; nothing where there is none.
+    pub(crate) async fn close(&self) {
+        let host = self.host.lock().await.take();
+        if let Some(host) = host {
+            host.shutdown().await;
+        }
+    }
+
+    pub(crate) fn new_run(&self) -> RunId {
+        *self.run.get_or_init(clock::new_run_id)
+    }
+
+    /// The configuration file, if there is one (I-15).
+    pub(crate) fn config(&self) -> Result<Option<PathBuf>, Failure> {
+        door::config(&self.globals)
+    }
+
+    pub(crate) fn reason(&self) -> Option<String> {
+        self.globals.reason.clone()
+    }
+
+    /// Asks before something that cannot be taken back; without a terminal, or with `--yes`, the command is the yes.
+    pub(crate) async fn confirm(&self, question: &str) -> Result<(), Failure> {
+        if self.globals.yes {
+            return Ok(());
+        }
+        let Some(mut terminal) = Terminal::open() else { return Ok(()) };
+        if terminal.confirm(question).await { Ok(()) } else { Err(Failure::interrupted()) }
+    }
+}

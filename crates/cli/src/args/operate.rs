@@ -1,0 +1,118 @@
+//! Commands of operators: `effect`, `guest`, `tool`, `token`, `init` (I-8, I-9, I-11, I-14a).
+
+use super::Paging;
+use clap::{Args, Subcommand};
+use protocol::id::{CallId, TokenId};
+use protocol::time::parse_duration;
+use std::path::PathBuf;
+use std::time::Duration;
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Effect {
+    /// List the write calls of all runs, newest first
+    #[command(after_help = "Example:\n  stasis effect list --ambiguous")]
+    List {
+        /// Only those whose outcome nobody knows
+        #[arg(long)]
+        ambiguous: bool,
+        #[command(flatten)]
+        paging: Paging,
+    },
+    /// Say what became of an ambiguous call
+    #[command(after_help = "Examples:
+  stasis effect settle call_01m8nwmc7be00865rzyjka792g --happened '{\"id\":\"r-1\"}' --reason 'seen in the ledger'
+  stasis effect settle call_01m8nwmc7be00865rzyjka792g --did-not-happen --reason 'asked the bank'
+  stasis effect settle call_01m8nwmc7be00865rzyjka792g --give-up --reason 'nobody can tell'")]
+    Settle(Settle),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Settle {
+    pub(crate) call: CallId,
+    #[command(flatten)]
+    pub(crate) answer: SettleAnswer,
+    /// Wait for the run's next stop, with a server too
+    #[arg(long)]
+    pub(crate) wait: bool,
+}
+
+#[derive(Args, Debug)]
+#[group(required = true, multiple = false)]
+pub(crate) struct SettleAnswer {
+    /// It happened, with this result
+    #[arg(long, value_name = "JSON|@FILE|-")]
+    pub(crate) happened: Option<String>,
+    /// It did not happen, and never will
+    #[arg(long)]
+    pub(crate) did_not_happen: bool,
+    /// Nobody will find out: the run fails
+    #[arg(long)]
+    pub(crate) give_up: bool,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Guest {
+    /// Tier, resident bytes, waiting since
+    #[command(after_help = "Example:\n  stasis guest list")]
+    List,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Tool {
+    /// List tools
+    #[command(after_help = "Example:\n  stasis tool list")]
+    List {
+        #[command(flatten)]
+        paging: Paging,
+    },
+    /// Show a tool
+    #[command(after_help = "Examples:\n  stasis tool show payments.refund\n  stasis tool show payments.refund@1")]
+    Show {
+        #[arg(value_name = "NAME[@VERSION]")]
+        name: String,
+    },
+    /// Refuse its calls from now on, in running plans too
+    #[command(after_help = "Example:\n  stasis tool withdraw payments.refund@1 --reason 'wrong account'")]
+    Withdraw {
+        #[arg(value_name = "NAME[@VERSION]")]
+        name: String,
+    },
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Token {
+    /// Make a token; it is printed once
+    #[command(
+        after_help = "Examples:\n  stasis token new --principal maria\n  stasis token new --principal ci --right runs:start --right runs:read --expires 30d"
+    )]
+    New {
+        #[arg(long, value_name = "P")]
+        principal: String,
+        /// One of the principal's rights; may be repeated [default: all of them]
+        #[arg(long, value_name = "R")]
+        right: Vec<String>,
+        /// How long it works (`12h`, `30d`)
+        #[arg(long, value_name = "D", value_parser = duration)]
+        expires: Option<Duration>,
+    },
+    /// List tokens, without their secrets
+    #[command(after_help = "Example:\n  stasis token list")]
+    List {
+        #[command(flatten)]
+        paging: Paging,
+    },
+    /// Revoke a token
+    #[command(after_help = "Example:\n  stasis token revoke tok_01m8nwmc7be00865rzyjka792g")]
+    Revoke { id: TokenId },
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Init {
+    /// Where [default: here]
+    #[arg(default_value = ".")]
+    pub(crate) dir: PathBuf,
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    parse_duration(text).map_err(|error| error.to_string())
+}

@@ -1,0 +1,37 @@
+//! `stasis workflow` (I-4).
+
+use super::Paging;
+use clap::Subcommand;
+use std::path::PathBuf;
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Workflow {
+    /// Register a program or document; the same content again changes nothing
+    #[command(
+        after_help = "Examples:\n  stasis workflow register refund.py\n  stasis workflow register refund.py --inactive"
+    )]
+    Register {
+        path: PathBuf,
+        /// Keep the revision that new runs use
+        #[arg(long)]
+        inactive: bool,
+    },
+    /// List workflows
+    #[command(after_help = "Example:\n  stasis workflow list")]
+    List {
+        #[command(flatten)]
+        paging: Paging,
+    },
+    /// Show a workflow and its revisions
+    #[command(after_help = "Example:\n  stasis workflow show refund")]
+    Show { key: String },
+    /// Let new runs use another revision
+    #[command(after_help = "Example:\n  stasis workflow activate refund 3")]
+    Activate { key: String, revision: u32 },
+    /// Let its runs wait: nothing is claimed or dispatched
+    #[command(after_help = "Example:\n  stasis workflow pause refund --reason 'payments are down'")]
+    Pause { key: String },
+    /// Lift the pause
+    #[command(after_help = "Example:\n  stasis workflow resume refund")]
+    Resume { key: String },
+}

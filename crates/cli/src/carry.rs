@@ -1,0 +1,52 @@
+//! Seeing a run to its next stop, and what it came to (I-42).
+
+use crate::clock;
+use crate::door::Door;
+use crate::failure::Failure;
+use api::approval::{ApprovalQuery, Order};
+use api::run::{Outcome, Until};
+use api::{Approval, Run};
+use protocol::id::RunId;
+use std::time::Duration;
+
+/// One long poll; the server's own bound is 55 s (runs.md section 20).
+const POLL: Duration = Duration::from_secs(50);
+/// A run has at most 256 open waits, so one page holds its approvals.
+const OPEN_WAITS: u32 = 256;
+
+/// Waits until the run stops or ends, `limit` at most. The run as it then is, and whether it got there.
+pub(crate) async fn wait(
+    door: &Door,
+    id: RunId,
+    until: Until,
+    limit: Option<Duration>,
+) -> Result<(Run, bool), Failure> {
+    let start = clock::instant();
+    loop {
+        let poll = limit.map_or(POLL, |limit| clock::left(start, limit).min(POLL));
+        if let Some(run) = door.client.wait(id, until, poll).await? {
+            return Ok((run, true));
+        }
+        if limit.is_some_and(|limit| clock::left(start, limit).is_zero()) {
+            return Ok((door.client.run(id).await?, false));
+        }
+    }
+}
+
+/// The run with all that is still asked of somebody.
+pub(crate) async fn outcome(door: &Door, run: Run, decided: Option<Approval>) -> Result<Outcome, Failure> {
+    let approvals = pending(door, run.id).await?;
+    // Scripts hand no work to outside agents, so a run has no jobs to list.
+    Ok(Outcome { approval: decided, run, approvals, jobs: Vec::new() })
+}
+
+/// The run's pending approvals, oldest first.
+pub(crate) async fn pending(door: &Door, run: RunId) -> Result<Vec<Approval>, Failure> {
+    let query = ApprovalQuery {
+        run: Some(run),
+        order: Some(Order::Oldest),
+        limit: Some(OPEN_WAITS),
+        ..ApprovalQuery::default()
+    };
+    Ok(door.client.approvals(&query).await?.items)
+}

@@ -1,0 +1,72 @@
+//! `stasis guest`, `tool`, `token` (I-9, I-11).
+
+use super::now;
+use crate::app::App;
+use crate::args::operate::{Guest, Token, Tool};
+use crate::clock;
+use crate::door::Need;
+use crate::failure::{Exit, Failure};
+use crate::render::lists;
+use api::Problem;
+use api::operate::NewToken;
+use api::page::ListQuery;
+use api::run::ActionRequest;
+
+pub(crate) async fn guest(app: &App, verb: &Guest) -> Result<Exit, Failure> {
+    let Guest::List = verb;
+    let page = app.open(Need::Read).await?.client.guests().await?;
+    app.out.page(&page, |guests| lists::guests(guests, now()))?;
+    Ok(Exit::Fine)
+}
+
+pub(crate) async fn tool(app: &App, verb: &Tool) -> Result<Exit, Failure> {
+    match verb {
+        Tool::List { paging } => {
+            let query = ListQuery { limit: app.globals.limit, cursor: paging.cursor.clone() };
+            let page = app.open(Need::Read).await?.client.tools(&query).await?;
+            app.out.page(&page, lists::tools)?;
+        }
+        Tool::Show { name } => {
+            let (name, version) = match name.split_once('@') {
+                Some((name, version)) => (name, Some(version)),
+                None => (name.as_str(), None),
+            };
+            let versions = app.open(Need::Read).await?.client.tool(name).await?.items;
+            let wanted = versions.into_iter().find(|tool| version.is_none_or(|version| tool.version == version));
+            let Some(tool) = wanted else {
+                let detail = format!("{name} has no version {}", version.unwrap_or_default());
+                return Err(Failure::of(Problem::new("not_found", 404, detail)));
+            };
+            app.out.object(&tool, |tool| lists::tool(tool, now()))?;
+        }
+        Tool::Withdraw { name } => {
+            app.confirm(&format!("Withdraw {name}? Runs that planned with it lose it.")).await?;
+            let action = ActionRequest { reason: app.reason() };
+            let page = app.open(Need::Change).await?.client.withdraw_tool(name, &action).await?;
+            app.out.page(&page, lists::tools)?;
+        }
+    }
+    Ok(Exit::Fine)
+}
+
+pub(crate) async fn token(app: &App, verb: &Token) -> Result<Exit, Failure> {
+    match verb {
+        Token::New { principal, right, expires } => {
+            let expires_at = expires.map(|span| clock::now() + span);
+            let request = NewToken { principal: principal.clone(), rights: right.clone(), expires_at };
+            let token = app.open(Need::Change).await?.client.new_token(&request).await?;
+            app.out.object(&token, |token| lists::token(token, now()))?;
+        }
+        Token::List { paging } => {
+            let query = ListQuery { limit: app.globals.limit, cursor: paging.cursor.clone() };
+            let page = app.open(Need::Read).await?.client.tokens(&query).await?;
+            app.out.page(&page, |tokens| lists::tokens(tokens, now()))?;
+        }
+        Token::Revoke { id } => {
+            let action = ActionRequest { reason: app.reason() };
+            let token = app.open(Need::Change).await?.client.revoke_token(*id, &action).await?;
+            app.out.object(&token, |token| lists::token(token, now()))?;
+        }
+    }
+    Ok(Exit::Fine)
+}

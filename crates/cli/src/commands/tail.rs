@@ -1,0 +1,103 @@
+//! What grows: `run log` and `run events` (I-5, I-32).
+
+use super::now;
+use crate::app::App;
+use crate::args::run::Follow;
+use crate::door::{Door, Need};
+use crate::failure::{Exit, Failure};
+use crate::render;
+use api::client::StreamItem;
+use api::event::TailQuery;
+use api::run::Until;
+use api::{Event, LogLine, Tail};
+use protocol::id::RunId;
+use std::time::Duration;
+
+/// The most lines one request brings.
+const PAGE: u32 = 1_000;
+/// Log lines become readable with the next commit of their hop: looking twice a second is soon enough for people.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+pub(crate) async fn log(app: &App, follow: &Follow) -> Result<Exit, Failure> {
+    let door = app.open(Need::Read).await?;
+    if !follow.follow {
+        let lines = all_log(&door, follow.run, None, app.globals.limit).await?;
+        app.out.tail(&lines, |lines| lines.iter().map(render::events::log).collect())?;
+        return Ok(Exit::Fine);
+    }
+    let mut after = None;
+    loop {
+        // The state is read before the lines: what was printed before the end is then among them.
+        let ended = door.client.wait(follow.run, Until::Terminal, LOOK_EVERY).await?.is_some();
+        let lines = all_log(&door, follow.run, after, None).await?;
+        for line in &lines.items {
+            app.out.streamed(line, render::events::log)?;
+        }
+        after = lines.next_after;
+        if ended {
+            return Ok(Exit::Fine);
+        }
+    }
+}
+
+/// Every line after `after`, at most `limit`.
+pub(crate) async fn all_log(
+    door: &Door,
+    run: RunId,
+    after: Option<String>,
+    limit: Option<u32>,
+) -> Result<Tail<LogLine>, Failure> {
+    let mut all = Tail { items: Vec::new(), next_after: after };
+    loop {
+        let left = limit.map_or(PAGE, |limit| (limit as usize - all.items.len()).min(PAGE as usize) as u32);
+        let query = TailQuery { after: all.next_after.clone(), limit: Some(left) };
+        let page = door.client.log(run, &query).await?;
+        let more = page.items.len() == left as usize;
+        all.next_after = page.next_after.or(all.next_after);
+        all.items.extend(page.items);
+        if !more || limit.is_some_and(|limit| all.items.len() >= limit as usize) {
+            return Ok(all);
+        }
+    }
+}
+
+pub(crate) async fn events(app: &App, follow: &Follow) -> Result<Exit, Failure> {
+    let door = app.open(Need::Read).await?;
+    if !follow.follow {
+        let events = all_events(&door, follow.run, app.globals.limit).await?;
+        app.out.tail(&events, |events| events.iter().map(render::events::line).collect())?;
+        return Ok(Exit::Fine);
+    }
+    let mut stream = door.client.follow(Some(follow.run), None);
+    while let Some(item) = stream.next().await {
+        match item? {
+            StreamItem::Event(event) => app.out.streamed(&event, render::events::line)?,
+            StreamItem::Gap(gap) => {
+                app.out.say(&format!("gap: events {} to {} are not there any more ({})", gap.from, gap.to, gap.reason));
+            }
+            StreamItem::Live { .. } => {}
+        }
+    }
+    Ok(Exit::Fine)
+}
+
+async fn all_events(door: &Door, run: RunId, limit: Option<u32>) -> Result<Tail<Event>, Failure> {
+    let mut all = Tail { items: Vec::new(), next_after: None };
+    loop {
+        let left = limit.map_or(PAGE, |limit| (limit as usize - all.items.len()).min(PAGE as usize) as u32);
+        let query = TailQuery { after: all.next_after.clone(), limit: Some(left) };
+        let page = door.client.events(run, &query).await?;
+        let more = page.items.len() == left as usize;
+        all.next_after = page.next_after.or(all.next_after);
+        all.items.extend(page.items);
+        if !more || limit.is_some_and(|limit| all.items.len() >= limit as usize) {
+            return Ok(all);
+        }
+    }
+}
+
+/// The last part of an event's or a run's time, for lines on the way.
+pub(crate) fn short_time() -> String {
+    let text = now().to_string();
+    text.get(11..19).unwrap_or_default().to_owned()
+}

@@ -1,0 +1,159 @@
+//! An approval for people: the exact arguments as the host will send them, what the agent claims apart from them.
+
+use super::{indent, pretty, relative, short, table, visible};
+use api::approval::{ApprovalKind, ApprovalStatus, Rule, Strength};
+use api::{Approval, Json};
+use protocol::time::Time;
+use std::fmt::Write as _;
+
+pub(crate) fn list(approvals: &[Approval], now: Time) -> String {
+    if approvals.is_empty() {
+        return "no approvals\n".into();
+    }
+    let rows = approvals.iter().map(|approval| {
+        vec![
+            approval.id.to_string(),
+            approval.status.as_str().to_owned(),
+            short(subject(approval), 30),
+            short(approval.arguments.as_str(), 48),
+            approval.workflow.clone(),
+            relative(approval.created_at, now),
+            approval.expires_at.map_or_else(|| "never".into(), |at| relative(at, now)),
+        ]
+    });
+    table(&["APPROVAL", "STATUS", "FOR", "ARGUMENTS", "WORKFLOW", "ASKED", "EXPIRES"], rows.collect())
+}
+
+/// The tool, or the title of a gate.
+fn subject(approval: &Approval) -> &str {
+    match approval.kind {
+        ApprovalKind::Gate => approval.title.as_deref().unwrap_or(&approval.tool),
+        ApprovalKind::Call | ApprovalKind::Settle => &approval.tool,
+    }
+}
+
+/// Id, subject and where it stands, on one line.
+pub(crate) fn line(approval: &Approval, now: Time) -> String {
+    let stands = match approval.status {
+        ApprovalStatus::Pending => match approval.expires_at {
+            Some(at) => format!("pending, expires {}", relative(at, now)),
+            None => "pending".into(),
+        },
+        status => {
+            let by = approval.decisions.iter().filter(|d| !d.late).map(|d| d.principal.as_str()).collect::<Vec<_>>();
+            let by = if by.is_empty() { String::new() } else { format!(" by {}", visible(&by.join(", "))) };
+            format!("{}{by}", status.as_str())
+        }
+    };
+    format!("{}  {}  {stands}", approval.id, short(subject(approval), 60))
+}
+
+/// Everything that a decider needs to see.
+pub(crate) fn show(approval: &Approval, now: Time) -> String {
+    let mut text = line(approval, now);
+    text.push('\n');
+    let version =
+        if approval.kind == ApprovalKind::Call { format!("@{}", approval.tool_version) } else { String::new() };
+    let question = match approval.kind {
+        ApprovalKind::Call => "may this call go ahead?",
+        ApprovalKind::Gate => "a question of the program",
+        ApprovalKind::Settle => "did this call happen? its outcome is unknown",
+    };
+    let _ = writeln!(text, "\n{}{version}: {question}", visible(&approval.tool));
+    if let Some(description) = &approval.description {
+        let _ = writeln!(text, "  {}", visible(description));
+    }
+    let _ = writeln!(text, "arguments, exactly:\n{}", exact(&approval.arguments).trim_end());
+    let _ = writeln!(text, "digest {}", approval.arguments_digest);
+    if approval.arguments_digest != approval.asked_arguments_digest {
+        let _ = writeln!(text, "edited: the program asked for {}", approval.asked_arguments_digest);
+    }
+    if approval.unrenderable {
+        let _ = writeln!(text, "These arguments cannot be shown whole and plainly: approving needs --unrenderable.");
+    }
+    if let Some(claim) = &approval.claim {
+        let _ = writeln!(
+            text,
+            "what the agent claims (its words, not checked):\n{}",
+            indent(&visible(claim), "  > ").trim_end()
+        );
+    }
+    if let Some(form) = &approval.form {
+        let _ = writeln!(text, "wants an answer (--answer) that fits:\n{}", exact(form).trim_end());
+    }
+    text.push_str(&context(approval, now));
+    if approval.status == ApprovalStatus::Pending {
+        let _ = writeln!(text, "\nhint: {}", next_step(approval));
+    }
+    text
+}
+
+/// JSON as it stands, with hidden characters marked.
+pub(crate) fn exact(json: &Json) -> String {
+    indent(&visible(&pretty(json)), "  ")
+}
+
+fn next_step(approval: &Approval) -> String {
+    match approval.kind {
+        ApprovalKind::Settle => {
+            format!(
+                "stasis effect settle {} --happened JSON | --did-not-happen | --give-up, with --reason",
+                approval.call
+            )
+        }
+        ApprovalKind::Call | ApprovalKind::Gate => {
+            format!("stasis approve {0}; stasis reject {0} --reason ...", approval.id)
+        }
+    }
+}
+
+fn context(approval: &Approval, now: Time) -> String {
+    let mut text = format!("run {} ({}), call {}\n", approval.run, visible(&approval.workflow), approval.identity);
+    let acts = approval.acts_for.as_deref().map(|who| format!(" for {}", visible(who))).unwrap_or_default();
+    let _ = writeln!(text, "asked by {}{acts} {}", visible(&approval.requester), relative(approval.created_at, now));
+    if let Some(at) = approval.valid_until_at {
+        let _ = writeln!(text, "an approval would hold until {at}");
+    }
+    let _ = writeln!(text, "rule: {}", rule(&approval.rule));
+    let progress = approval.progress;
+    let of = progress.of.map(|of| format!(" of {of}")).unwrap_or_default();
+    let _ = writeln!(
+        text,
+        "so far: {} of {} to approve{of}, {} to reject, {} abstained",
+        progress.approve, progress.quorum, progress.reject, progress.abstain
+    );
+    for decision in &approval.decisions {
+        let reason = decision.reason.as_deref().map(|reason| format!(": {}", visible(reason))).unwrap_or_default();
+        let late = if decision.late { " (too late to count)" } else { "" };
+        let _ = writeln!(
+            text,
+            "  {} {} {} by {}{late}{reason}",
+            relative(decision.at, now),
+            visible(&decision.principal),
+            decision.verdict.as_str(),
+            visible(&decision.method)
+        );
+    }
+    if let Some(answer) = &approval.answer {
+        let _ = writeln!(text, "answer:\n{}", exact(answer).trim_end());
+    }
+    if let Some(dispatch) = &approval.dispatch {
+        let outcome = dispatch.outcome.as_deref().unwrap_or("in flight");
+        let _ = writeln!(text, "dispatched: {outcome}");
+    }
+    text
+}
+
+fn rule(rule: &Rule) -> String {
+    let mut who: Vec<String> = rule.roles.iter().map(|role| format!("role {}", visible(role))).collect();
+    who.extend(rule.principals.iter().map(|name| visible(name)));
+    let mut text = format!("{} of {}", rule.quorum, if who.is_empty() { "nobody".into() } else { who.join(", ") });
+    if rule.separate_requester {
+        text.push_str(", not the requester");
+    }
+    if rule.strength == Strength::StepUp {
+        text.push_str(", freshly signed in");
+    }
+    let _ = write!(text, "; at expiry: {}", rule.on_expiry.as_str());
+    text
+}

@@ -1,0 +1,212 @@
+//! The other lists and objects, one function each.
+
+use super::{indent, or_dash, pretty, relative, short, table, visible};
+use api::call::CallState;
+use api::{Call, DoctorReport, EffectItem, Guest, Registered, Token, Tool, Workflow};
+use protocol::time::Time;
+use std::fmt::Write as _;
+
+pub(crate) fn calls(calls: &[Call], now: Time) -> String {
+    if calls.is_empty() {
+        return "no calls\n".into();
+    }
+    let rows = calls.iter().map(|call| {
+        let scope = call.identity.split_once('/').map_or(call.identity.as_str(), |(_, rest)| rest);
+        vec![
+            scope.to_owned(),
+            call.tool.clone(),
+            call.effect.as_str().to_owned(),
+            call_stands(call),
+            short(call.arguments.as_str(), 40),
+            relative(call.created_at, now),
+            call.id.to_string(),
+        ]
+    });
+    table(&["CALL", "TOOL", "EFFECT", "OUTCOME", "ARGUMENTS", "ASKED", "ID"], rows.collect())
+}
+
+fn call_stands(call: &Call) -> String {
+    match (call.state, call.outcome) {
+        (CallState::Ended, Some(outcome)) => {
+            let code = call.code.as_deref().map(|code| format!(" {code}")).unwrap_or_default();
+            format!("{}{code}", outcome.as_str())
+        }
+        (state, _) => state.as_str().to_owned(),
+    }
+}
+
+pub(crate) fn effects(effects: &[EffectItem], now: Time) -> String {
+    if effects.is_empty() {
+        return "no effects\n".into();
+    }
+    let rows = effects.iter().map(|effect| {
+        vec![
+            effect.call.to_string(),
+            effect.tool.clone(),
+            effect.outcome.map_or(effect.state.as_str(), |outcome| outcome.as_str()).to_owned(),
+            or_dash(effect.applied.map(|applied| applied.as_str())),
+            short(effect.arguments.as_str(), 40),
+            or_dash(effect.gate_at.map(|at| relative(at, now))),
+            effect.run.to_string(),
+        ]
+    });
+    table(&["CALL", "TOOL", "OUTCOME", "APPLIED", "ARGUMENTS", "DISPATCHED", "RUN"], rows.collect())
+}
+
+pub(crate) fn guests(guests: &[Guest], now: Time) -> String {
+    if guests.is_empty() {
+        return "no guests\n".into();
+    }
+    let rows = guests.iter().map(|guest| {
+        vec![
+            guest.run.to_string(),
+            guest.tier.as_str().to_owned(),
+            size(guest.resident_bytes),
+            or_dash(guest.waiting_since_at.map(|at| relative(at, now))),
+        ]
+    });
+    table(&["RUN", "TIER", "RESIDENT", "WAITING SINCE"], rows.collect())
+}
+
+/// Bytes in binary units, one decimal.
+fn size(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+    if bytes < 1024 {
+        return format!("{bytes} B");
+    }
+    let (mut value, mut unit) = (bytes as f64 / 1024.0, 0);
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    format!("{value:.1} {}", UNITS[unit])
+}
+
+pub(crate) fn tools(tools: &[Tool]) -> String {
+    if tools.is_empty() {
+        return "no tools\n".into();
+    }
+    let rows = tools.iter().map(|tool| {
+        let name = format!("{}@{}", tool.name, tool.version);
+        let withdrawn = if tool.withdrawn_at.is_some() { "withdrawn" } else { "" };
+        vec![
+            name,
+            tool.effect.as_str().to_owned(),
+            tool.connector.clone(),
+            short(&tool.approval, 30),
+            short(tool.description.as_deref().unwrap_or(""), 48),
+            withdrawn.to_owned(),
+        ]
+    });
+    table(&["TOOL", "EFFECT", "CONNECTOR", "ASKS", "DESCRIPTION", ""], rows.collect())
+}
+
+pub(crate) fn tool(tool: &Tool, now: Time) -> String {
+    let mut text = format!("{}@{}  {}\n", tool.name, tool.version, tool.effect.as_str());
+    if let Some(description) = &tool.description {
+        let _ = writeln!(text, "  {}", visible(description));
+    }
+    let _ = writeln!(text, "connector {}, recovery {}, asks: {}", tool.connector, tool.recovery, tool.approval);
+    let _ = writeln!(text, "digest {}", tool.digest);
+    if let Some(at) = tool.withdrawn_at {
+        let _ = writeln!(text, "withdrawn {}", relative(at, now));
+    }
+    let _ = write!(text, "input\n{}", indent(&visible(&pretty(&tool.input)), "  "));
+    if let Some(output) = &tool.output {
+        let _ = write!(text, "output\n{}", indent(&visible(&pretty(output)), "  "));
+    }
+    text
+}
+
+pub(crate) fn workflows(workflows: &[Workflow], now: Time) -> String {
+    if workflows.is_empty() {
+        return "no workflows\n".into();
+    }
+    let rows = workflows.iter().map(|workflow| {
+        vec![
+            workflow.key.clone(),
+            workflow.kind.as_str().to_owned(),
+            or_dash(workflow.revision),
+            workflow.revisions.len().to_string(),
+            relative(workflow.created_at, now),
+            if workflow.paused.is_empty() { String::new() } else { "paused".into() },
+        ]
+    });
+    table(&["WORKFLOW", "KIND", "ACTIVE", "REVISIONS", "CREATED", ""], rows.collect())
+}
+
+pub(crate) fn workflow(workflow: &Workflow, now: Time) -> String {
+    let title = workflow.title.as_deref().map(|title| format!("  {}", visible(title))).unwrap_or_default();
+    let mut text = format!("{}  {}{title}\n", workflow.key, workflow.kind.as_str());
+    let _ = writeln!(text, "queue {}, priority {}", workflow.queue, workflow.priority);
+    for pause in &workflow.paused {
+        let reason = pause.reason.as_deref().map(|reason| format!(": {}", visible(reason))).unwrap_or_default();
+        let _ = writeln!(text, "paused by {} {}{reason}", visible(&pause.by), relative(pause.since_at, now));
+    }
+    let rows = workflow.revisions.iter().map(|revision| {
+        vec![
+            revision.revision.to_string(),
+            if revision.active { "active".into() } else { "retained".into() },
+            relative(revision.created_at, now),
+            revision.pattern.to_string(),
+            revision.digest.to_string(),
+        ]
+    });
+    text.push('\n');
+    text + &table(&["REVISION", "STATE", "CREATED", "PATTERN", "DIGEST"], rows.collect())
+}
+
+pub(crate) fn registered(registered: &Registered) -> String {
+    let new = if registered.created { "new" } else { "known already" };
+    let active = if registered.active { ", active" } else { "" };
+    format!("{}@{} ({new}{active})  {}\n", registered.key, registered.revision, registered.digest)
+}
+
+pub(crate) fn tokens(tokens: &[Token], now: Time) -> String {
+    if tokens.is_empty() {
+        return "no tokens\n".into();
+    }
+    let rows = tokens.iter().map(|token| {
+        vec![
+            token.id.to_string(),
+            token.principal.clone(),
+            short(&token.rights.join(" "), 60),
+            relative(token.created_at, now),
+            token.expires_at.map_or_else(|| "never".into(), |at| relative(at, now)),
+            if token.revoked_at.is_some() { "revoked".into() } else { String::new() },
+        ]
+    });
+    table(&["TOKEN", "PRINCIPAL", "RIGHTS", "MADE", "EXPIRES", ""], rows.collect())
+}
+
+pub(crate) fn token(token: &Token, now: Time) -> String {
+    let mut text = tokens(std::slice::from_ref(token), now);
+    if let Some(secret) = &token.secret {
+        let _ = write!(text, "\n{secret}\n");
+    }
+    text
+}
+
+pub(crate) fn doctor(report: &DoctorReport) -> String {
+    let mut text = String::new();
+    for check in &report.checks {
+        let _ = writeln!(text, "{:<8} {:<18} {}", check.verdict.as_str(), check.name, visible(&check.found));
+        if let Some(hint) = &check.hint {
+            let _ = writeln!(text, "{:<8} {:<18} hint: {}", "", "", visible(hint));
+        }
+    }
+    let _ = writeln!(text, "stasis {}: {}", report.version, if report.ok { "all well" } else { "something is wrong" });
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_binary_units() {
+        assert_eq!(size(900), "900 B");
+        assert_eq!(size(16 * 1024), "16.0 KiB");
+        assert_eq!(size(3 << 30), "3.0 GiB");
+    }
+}

@@ -1,0 +1,223 @@
+//! A run for people: one line in a list, the whole story of one, and why it is where it is.
+
+use super::{indent, or_dash, pretty, relative, short, span_ms, table, visible};
+use api::explain::ExplainedWait;
+use api::run::{Clocks, Failure, Outcome, Pause, PauseScope, WaitingFor};
+use api::{Approval, Call, Explain, Run};
+use protocol::run::Status;
+use protocol::time::Time;
+use std::fmt::Write as _;
+
+/// `AWAITING_CONSENT`: prose writes statuses in upper case.
+fn prose(status: Status) -> String {
+    status.as_str().to_ascii_uppercase()
+}
+
+pub(crate) fn list(runs: &[Run], now: Time) -> String {
+    if runs.is_empty() {
+        return "no runs\n".into();
+    }
+    let rows = runs.iter().map(|run| {
+        vec![
+            run.id.to_string(),
+            run.workflow.clone(),
+            run.status.to_string(),
+            relative(run.since_at, now),
+            relative(run.created_at, now),
+            waits_short(run),
+        ]
+    });
+    table(&["RUN", "WORKFLOW", "STATUS", "SINCE", "CREATED", "WAITS FOR"], rows.collect())
+}
+
+fn waits_short(run: &Run) -> String {
+    let names = run.waiting_for.iter().map(|wait| wait.name.as_deref().unwrap_or(wait.kind.as_str()));
+    short(&names.collect::<Vec<_>>().join(", "), 40)
+}
+
+/// Status and what follows from it, in a few lines.
+pub(crate) fn brief(run: &Run, now: Time) -> String {
+    let mut text = format!("{}  {}@{}  {}", run.id, run.workflow, run.revision, prose(run.status));
+    let _ = writeln!(text, "  since {}", relative(run.since_at, now));
+    if let Some(result) = &run.result {
+        let _ = writeln!(text, "result:\n{}", indent(&visible(&pretty(result)), "  ").trim_end());
+    }
+    if let Some(failure) = &run.failure {
+        text.push_str(&failure_text(failure));
+    }
+    if let Some(blocked) = &run.blocked {
+        let _ = writeln!(text, "blocked: {}", visible(blocked));
+    }
+    for pause in &run.paused {
+        let _ = writeln!(text, "{}", pause_text(pause, now));
+    }
+    for obligation in run.obligations.iter().filter(|o| o.state == api::run::ObligationState::Open) {
+        let error = obligation.last_error.as_deref().map(|e| format!(": {}", visible(e))).unwrap_or_default();
+        let _ = writeln!(text, "not stopped yet: {:?} {}{error}", obligation.kind, obligation.of);
+    }
+    if run.status == Status::Queued && run.paused.is_empty() {
+        let _ = writeln!(text, "hint: stasis run wait {}", run.id); // I-19
+    }
+    text
+}
+
+fn failure_text(failure: &Failure) -> String {
+    let mut text = format!("failure {}: {}\n", failure.code, visible(&failure.message));
+    let Some(detail) = failure.detail.as_ref().filter(|detail| !detail.is_null()) else { return text };
+    let peek = detail.peek();
+    match peek.get("traceback").and_then(|trace| trace.as_str()) {
+        Some(trace) => text.push_str(&indent(&visible(trace), "  ")),
+        None => text.push_str(&indent(&visible(&pretty(detail)), "  ")),
+    }
+    text
+}
+
+fn pause_text(pause: &Pause, now: Time) -> String {
+    let scope = match pause.scope {
+        PauseScope::Run => "run",
+        PauseScope::Workflow => "workflow",
+        PauseScope::Queue => "queue",
+    };
+    let reason = pause.reason.as_deref().map(|reason| format!(": {}", visible(reason))).unwrap_or_default();
+    format!(
+        "paused ({scope} {}) by {} {}{reason}",
+        visible(&pause.name),
+        visible(&pause.by),
+        relative(pause.since_at, now)
+    )
+}
+
+/// The whole story.
+pub(crate) fn story(run: &Run, calls: &[Call], approvals: &[Approval], now: Time) -> String {
+    let mut text = brief(run, now);
+    text.push('\n');
+    let _ = writeln!(
+        text,
+        "started by {} {}, queue {}, priority {}",
+        visible(&run.principal),
+        relative(run.created_at, now),
+        run.queue,
+        run.priority
+    );
+    for (name, of) in [("retry of", run.retry_of), ("forked from", run.forked_from.as_ref().map(|f| f.run))] {
+        if let Some(of) = of {
+            let _ = writeln!(text, "{name} {of}");
+        }
+    }
+    if let Some(deadline) = run.deadline_at {
+        let _ = writeln!(text, "deadline {deadline} ({})", relative(deadline, now));
+    }
+    if !run.labels.is_empty() {
+        let labels = run.labels.iter().map(|(key, value)| format!("{}={}", visible(key), visible(value)));
+        let _ = writeln!(text, "labels {}", labels.collect::<Vec<_>>().join(" "));
+    }
+    let _ = writeln!(
+        text,
+        "calls {} of {}, active {} of {}, hop {}",
+        run.budgets.calls.used,
+        run.budgets.calls.of,
+        span_ms(run.budgets.active_ms.used.into()),
+        span_ms(run.budgets.active_ms.of.into()),
+        run.seq
+    );
+    let _ = writeln!(text, "time: {}", clocks(&run.clocks_ms));
+    section(&mut text, "waits for", run.waiting_for.iter().map(|wait| wait_line(wait, now)));
+    section(&mut text, "approvals", approvals.iter().map(|a| super::approval::line(a, now)));
+    if !calls.is_empty() {
+        let _ = write!(text, "\ncalls\n{}", indent(&super::lists::calls(calls, now), "  "));
+    }
+    section(
+        &mut text,
+        "effects",
+        run.effects.iter().map(|effect| {
+            let outcome = effect.outcome.map_or("in flight", |outcome| outcome.as_str());
+            let applied = effect.applied.map(|applied| format!(", applied: {}", applied.as_str())).unwrap_or_default();
+            let code = effect.code.as_deref().map(|code| format!(" ({code})")).unwrap_or_default();
+            format!("{}  {outcome}{code}{applied}  {}", visible(&effect.tool), effect.call)
+        }),
+    );
+    text
+}
+
+fn section(text: &mut String, title: &str, lines: impl Iterator<Item = String>) {
+    let body: String = lines.map(|line| indent(&line, "  ")).collect();
+    if !body.is_empty() {
+        let _ = write!(text, "\n{title}\n{body}");
+    }
+}
+
+fn wait_line(wait: &WaitingFor, now: Time) -> String {
+    let name = wait.name.as_deref().map(|name| format!(" {}", visible(name))).unwrap_or_default();
+    let due = wait.due_at.map(|due| format!(", until {}", relative(due, now))).unwrap_or_default();
+    let tier = wait.tier.map(|tier| format!(", guest {}", tier.as_str())).unwrap_or_default();
+    format!("{}{name}  {}  since {}{due}{tier}", wait.kind.as_str(), wait.id, relative(wait.since_at, now))
+}
+
+/// The clocks that ran, longest names left out.
+fn clocks(clocks: &Clocks) -> String {
+    let all = [
+        ("queued", clocks.queued),
+        ("active", clocks.active),
+        ("calls", clocks.calls),
+        ("hold", clocks.hold),
+        ("person", clocks.person),
+        ("machine", clocks.machine),
+        ("paused", clocks.paused),
+        ("stopping", clocks.stopping),
+    ];
+    let ran = all.iter().filter(|(_, ms)| *ms > 0).map(|(name, ms)| format!("{name} {}", span_ms((*ms).into())));
+    let ran = ran.collect::<Vec<_>>().join(", ");
+    if ran.is_empty() { "none yet".into() } else { ran }
+}
+
+/// What a run that was carried or awaited came to.
+pub(crate) fn outcome(outcome: &Outcome, now: Time) -> String {
+    let mut text = String::new();
+    if let Some(approval) = &outcome.approval {
+        let _ = writeln!(text, "{}", super::approval::line(approval, now));
+    }
+    text.push_str(&brief(&outcome.run, now));
+    for approval in &outcome.approvals {
+        let _ = writeln!(text, "\nwaits for approval {}", super::approval::line(approval, now));
+        let _ = writeln!(text, "hint: stasis approval show {0}; stasis approve {0}; stasis reject {0}", approval.id);
+    }
+    text
+}
+
+pub(crate) fn explain(explain: &Explain, now: Time) -> String {
+    let mut text = format!(
+        "{}  {}  since {}\n{}\n",
+        explain.run,
+        prose(explain.status),
+        relative(explain.since_at, now),
+        visible(&explain.why)
+    );
+    section(&mut text, "waits", explain.waits.iter().map(|wait| explained(wait, now)));
+    section(&mut text, "pauses", explain.paused.iter().map(|pause| pause_text(pause, now)));
+    section(
+        &mut text,
+        "not stopped yet",
+        explain.obligations.iter().map(|o| format!("{:?} {} ({:?}, {} tries)", o.kind, o.of, o.state, o.attempts)),
+    );
+    section(
+        &mut text,
+        "still to clean up",
+        explain.debts.iter().map(|d| format!("{} {} ({} tries)", d.kind, d.of, d.attempts)),
+    );
+    let _ = writeln!(text, "\ntime: {}", clocks(&explain.clocks_ms));
+    let _ = writeln!(text, "next by itself: {}", explain.next.as_deref().map_or_else(|| "nothing".into(), visible));
+    section(&mut text, "what moves it", explain.moves.iter().map(|line| visible(line)));
+    text
+}
+
+fn explained(wait: &ExplainedWait, now: Time) -> String {
+    let due = or_dash(wait.due_at.map(|due| relative(due, now)));
+    let name = wait.name.as_deref().map(visible).unwrap_or_default();
+    format!(
+        "{} {name}  {}  since {}, due {due}\n  ended by {}",
+        wait.kind.as_str(),
+        wait.id,
+        relative(wait.since_at, now),
+        visible(&wait.ended_by)
+    )
+}
