@@ -434,3 +434,38 @@ impl Until {
         }
     }
 }
+
+/// What the current checkpoint of a run says of itself. Its body is for the next hop alone.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Checkpoint {
+    #[schema(value_type = String)]
+    pub run: RunId,
+    /// Its number; each park replaces the one before.
+    pub n: u32,
+    /// The hop that wrote it.
+    pub seq: u64,
+    /// Id of the schema of the state in it.
+    pub schema: String,
+    /// How far the journal was.
+    pub journal_length: u32,
+    #[schema(value_type = String)]
+    pub journal_digest: Digest,
+    #[schema(value_type = String)]
+    pub body_digest: Digest,
+    pub body_bytes: u64,
+    /// The frozen guest beside it; `null` when replay brings the guest back.
+    pub snapshot: Option<SnapshotInfo>,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct SnapshotInfo {
+    /// The engine that can thaw it.
+    pub engine: String,
+    #[schema(value_type = String)]
+    pub image_digest: Digest,
+    #[schema(value_type = String)]
+    pub body_digest: Digest,
+    pub bytes: u64,
+    /// Whether a hop has taken it; it is thawed once.
+    pub consumed: bool,
+}
