@@ -118,7 +118,8 @@ mod tests {
 
     #[test]
     fn upper_case_no_prefix_and_another_length_are_refused() {
-        let bad = [ABC.to_uppercase(), ABC[7..].to_owned(), ABC[..70].to_owned(), format!("{ABC}0"), ABC.replace('c', "C")];
+        let bad =
+            [ABC.to_uppercase(), ABC[7..].to_owned(), ABC[..70].to_owned(), format!("{ABC}0"), ABC.replace('c', "C")];
         for text in bad {
             // C-3
             assert_eq!(text.parse::<Digest>(), Err(DigestError), "{text}");

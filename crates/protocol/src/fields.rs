@@ -62,7 +62,11 @@ impl<'v, 'f> Fields<'v, 'f> {
     }
 
     /// Reads a field, if it is there and good.
-    pub(crate) fn read<T>(&mut self, key: &'static str, reader: impl FnOnce(&'v Value) -> Result<T, Wrong>) -> Option<T> {
+    pub(crate) fn read<T>(
+        &mut self,
+        key: &'static str,
+        reader: impl FnOnce(&'v Value) -> Result<T, Wrong>,
+    ) -> Option<T> {
         match reader(self.get(key)?) {
             Ok(value) => Some(value),
             Err(message) => {
@@ -73,7 +77,11 @@ impl<'v, 'f> Fields<'v, 'f> {
     }
 
     /// Reads a field that must be there.
-    pub(crate) fn need<T>(&mut self, key: &'static str, reader: impl FnOnce(&'v Value) -> Result<T, Wrong>) -> Option<T> {
+    pub(crate) fn need<T>(
+        &mut self,
+        key: &'static str,
+        reader: impl FnOnce(&'v Value) -> Result<T, Wrong>,
+    ) -> Option<T> {
         if self.get(key).is_none() {
             self.fault(key, "is required");
             return None;
@@ -82,7 +90,11 @@ impl<'v, 'f> Fields<'v, 'f> {
     }
 
     /// Reads a field by a reader that records its own faults, from its pointer on.
-    pub(crate) fn within<T>(&mut self, key: &'static str, reader: impl FnOnce(&'v Value, String, &mut Vec<Fault>) -> Option<T>) -> Option<T> {
+    pub(crate) fn within<T>(
+        &mut self,
+        key: &'static str,
+        reader: impl FnOnce(&'v Value, String, &mut Vec<Fault>) -> Option<T>,
+    ) -> Option<T> {
         let value = self.get(key)?;
         let pointer = self.place(key);
         reader(value, pointer, self.faults)
@@ -145,7 +157,9 @@ pub(crate) fn number(least: u64, most: u64) -> impl Fn(&Value) -> Result<u64, Wr
 
 /// As [`number`], in 32 bits.
 pub(crate) fn count(least: u32, most: u32) -> impl Fn(&Value) -> Result<u32, Wrong> {
-    move |value| number(u64::from(least), u64::from(most))(value).map(|number| u32::try_from(number).expect("bounded by u32"))
+    move |value| {
+        number(u64::from(least), u64::from(most))(value).map(|number| u32::try_from(number).expect("bounded by u32"))
+    }
 }
 
 /// A duration with a unit, between two bounds, both included.

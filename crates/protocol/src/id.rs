@@ -72,7 +72,8 @@ fn read_digits(text: &str) -> Result<[u8; 16], IdError> {
 /// A UUIDv7 of `at`, the low 12 bits of `cell` and the low 62 bits of `random`.
 fn uuid_v7(at: Time, cell: u16, random: u64) -> [u8; 16] {
     let millis = at.as_millis().max(0) as u128 & ((1 << 48) - 1);
-    let number = millis << 80 | 7 << 76 | u128::from(cell & 0xfff) << 64 | 0b10 << 62 | u128::from(random & RANDOM_BITS);
+    let number =
+        millis << 80 | 7 << 76 | u128::from(cell & 0xfff) << 64 | 0b10 << 62 | u128::from(random & RANDOM_BITS);
     number.to_be_bytes()
 }
 

@@ -200,7 +200,14 @@ mod tests {
     #[test]
     fn offsets_are_read_and_other_forms_refused() {
         assert_eq!("2026-11-30T10:30:00+01:00".parse(), Ok(Time(1_796_031_000_000_000)));
-        for text in ["", "2026-11-30", "2026-11-30 09:30:00Z", "2026-11-30T09:30:00", "2026-11-30T09:30:00Z[UTC]", "20261130T093000Z"] {
+        for text in [
+            "",
+            "2026-11-30",
+            "2026-11-30 09:30:00Z",
+            "2026-11-30T09:30:00",
+            "2026-11-30T09:30:00Z[UTC]",
+            "20261130T093000Z",
+        ] {
             assert_eq!(text.parse::<Time>(), Err(TimeError::Syntax), "{text}");
         }
         assert_eq!("2026-11-30T09:30:00.0000001Z".parse::<Time>(), Err(TimeError::Precision));
@@ -215,7 +222,14 @@ mod tests {
 
     #[test]
     fn durations_have_one_unit_and_one_text() {
-        let table = [("250ms", 250, "250ms"), ("30s", 30_000, "30s"), ("60s", 60_000, "1m"), ("24h", 86_400_000, "1d"), ("7d", 604_800_000, "7d"), ("0s", 0, "0s")];
+        let table = [
+            ("250ms", 250, "250ms"),
+            ("30s", 30_000, "30s"),
+            ("60s", 60_000, "1m"),
+            ("24h", 86_400_000, "1d"),
+            ("7d", 604_800_000, "7d"),
+            ("0s", 0, "0s"),
+        ];
         for (text, millis, normal) in table {
             // I-61
             assert_eq!(parse_duration(text), Ok(Duration::from_millis(millis)));

@@ -144,7 +144,8 @@ impl Number {
         if self.whole().is_some() {
             return true;
         }
-        let shortest = Self(serde_json::Number::from_f64(self.as_f64()).expect("literals are finite").to_string().into());
+        let shortest =
+            Self(serde_json::Number::from_f64(self.as_f64()).expect("literals are finite").to_string().into());
         self.compare(&shortest) == Ordering::Equal
     }
 }
@@ -160,9 +161,27 @@ mod tests {
     #[test]
     fn literals_compare_by_value_without_rounding() {
         let ascending = [
-            "-1e400", "-9007199254740993", "-9007199254740992", "-10", "-1.5", "-1", "-1e-400", "0", "1e-400", "1e-399",
-            "0.1", "0.1000000000000000055", "0.11", "1", "1.0000000000000000000000001", "2", "10", "9007199254740992",
-            "9007199254740993", "1e300", "1.1e300",
+            "-1e400",
+            "-9007199254740993",
+            "-9007199254740992",
+            "-10",
+            "-1.5",
+            "-1",
+            "-1e-400",
+            "0",
+            "1e-400",
+            "1e-399",
+            "0.1",
+            "0.1000000000000000055",
+            "0.11",
+            "1",
+            "1.0000000000000000000000001",
+            "2",
+            "10",
+            "9007199254740992",
+            "9007199254740993",
+            "1e300",
+            "1.1e300",
         ];
         for (i, a) in ascending.iter().enumerate() {
             for (j, b) in ascending.iter().enumerate() {
@@ -170,15 +189,26 @@ mod tests {
                 assert_eq!(number(a).compare(&number(b)), i.cmp(&j), "{a} {b}");
             }
         }
-        for (a, b) in [("1", "1.0"), ("1", "1e0"), ("100", "1E+2"), ("0.10", "1e-1"), ("-0", "0.000e5"), ("12.30e1", "123")] {
+        for (a, b) in
+            [("1", "1.0"), ("1", "1e0"), ("100", "1E+2"), ("0.10", "1e-1"), ("-0", "0.000e5"), ("12.30e1", "123")]
+        {
             assert_eq!(number(a).compare(&number(b)), Ordering::Equal, "{a} {b}");
         }
     }
 
     #[test]
     fn multiples_are_told_in_decimal() {
-        let yes = [("0.3", "0.1"), ("0", "7"), ("4.02", "0.01"), ("9007199254740993", "3"), ("-6", "1.5"), ("1e2", "100"), ("100", "1e2")];
-        let no = [("0.35", "0.1"), ("9007199254740993", "2"), ("1e300", "7"), ("5", "1e1"), ("1e-5", "1e-4"), ("7", "14")];
+        let yes = [
+            ("0.3", "0.1"),
+            ("0", "7"),
+            ("4.02", "0.01"),
+            ("9007199254740993", "3"),
+            ("-6", "1.5"),
+            ("1e2", "100"),
+            ("100", "1e2"),
+        ];
+        let no =
+            [("0.35", "0.1"), ("9007199254740993", "2"), ("1e300", "7"), ("5", "1e1"), ("1e-5", "1e-4"), ("7", "14")];
         for (value, divisor) in yes {
             // C-18
             assert!(number(value).is_multiple_of(&number(divisor)), "{value} {divisor}");
@@ -202,7 +232,18 @@ mod tests {
 
     #[test]
     fn exact_literals_are_64_bit_integers_or_their_own_shortest_form() {
-        for literal in ["0", "-0.0", "18446744073709551615", "-9223372036854775808", "9007199254740993", "9007199254740993.0", "0.1", "1e2", "0.10", "1e300"] {
+        for literal in [
+            "0",
+            "-0.0",
+            "18446744073709551615",
+            "-9223372036854775808",
+            "9007199254740993",
+            "9007199254740993.0",
+            "0.1",
+            "1e2",
+            "0.10",
+            "1e300",
+        ] {
             // C-18
             assert!(number(literal).is_exact(), "{literal}");
         }

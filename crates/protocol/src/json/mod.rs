@@ -19,8 +19,8 @@ use serde_json::value::RawValue;
 use crate::digest::Digest;
 
 pub use parser::Bounds;
-pub use value::{Number, Object, Value};
 pub(crate) use value::push_token;
+pub use value::{Number, Object, Value};
 
 /// Why a text is refused: the reason, and where in the input it was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -53,8 +53,16 @@ pub enum Reason {
 }
 
 impl Reason {
-    pub const ALL: [Self; 8] =
-        [Self::Size, Self::Utf8, Self::Syntax, Self::DuplicateKey, Self::String, Self::Number, Self::Depth, Self::Nodes];
+    pub const ALL: [Self; 8] = [
+        Self::Size,
+        Self::Utf8,
+        Self::Syntax,
+        Self::DuplicateKey,
+        Self::String,
+        Self::Number,
+        Self::Depth,
+        Self::Nodes,
+    ];
 
     /// The reason as it is told on the wire.
     pub const fn as_str(self) -> &'static str {

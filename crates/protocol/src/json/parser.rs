@@ -6,8 +6,7 @@
 
 use std::cmp::Ordering;
 
-use super::text::{self, Scan};
-use super::{Fault, Reason};
+use super::{Fault, Reason, text};
 use crate::limits;
 
 /// How much one text may hold.
@@ -143,7 +142,8 @@ impl<'a> Parser<'a> {
             }
             b'-' | b'0'..=b'9' => {
                 self.count()?;
-                self.scan(text::number).map(|()| Next::After)
+                self.at = text::number(self.input, self.at, &mut self.out)?;
+                Ok(Next::After)
             }
             b't' => self.word(b"true"),
             b'f' => self.word(b"false"),
@@ -167,13 +167,9 @@ impl<'a> Parser<'a> {
         Ok(Next::After)
     }
 
-    fn scan(&mut self, scan: Scan) -> Result<(), Fault> {
-        self.at = scan(self.input, self.at, &mut self.out)?;
-        Ok(())
-    }
-
     fn string(&mut self) -> Result<(), Fault> {
-        self.scan(text::string)
+        self.at = text::string(self.input, self.at, &mut self.out)?;
+        Ok(())
     }
 
     fn open(&mut self, frame: Frame, bracket: u8) -> Result<Next, Fault> {

@@ -1,12 +1,11 @@
-//! Strings and numbers of the strict parser: check one, write its canonical form, go on behind it.
+//! Strings and numbers of the strict parser.
+//!
+//! Each scanner checks what begins at a place in the input, appends its canonical form, and returns the place behind it.
 
 use std::cmp::Ordering;
 
 use super::{Fault, Reason};
 use crate::limits;
-
-/// Checks what begins at a place in the input, appends its canonical form, and returns the place behind it.
-pub(super) type Scan = fn(&[u8], usize, &mut Vec<u8>) -> Result<usize, Fault>;
 
 fn fault(reason: Reason, offset: usize) -> Fault {
     Fault { reason, offset }
@@ -25,36 +24,43 @@ const PLAIN: [bool; 256] = {
     plain
 };
 
-/// A string with its quotes; `at` is the place of the first.
-pub(super) fn string(input: &[u8], at: usize, out: &mut Vec<u8>) -> Result<usize, Fault> {
-    out.push(b'"');
-    let mut at = at + 1;
+/// A string with its quotes; `start` is the place of the first.
+pub(super) fn string(input: &[u8], start: usize, out: &mut Vec<u8>) -> Result<usize, Fault> {
+    // What lies between `copied` and `at` stands for itself.
+    let (mut copied, mut at) = (start, start + 1);
     loop {
-        let run = input[at..].iter().take_while(|&&byte| PLAIN[usize::from(byte)]).count();
-        out.extend_from_slice(&input[at..at + run]);
-        at += run;
+        at += input[at..].iter().take_while(|&&byte| PLAIN[usize::from(byte)]).count();
         match input.get(at) {
             Some(b'"') => {
-                out.push(b'"');
+                out.extend_from_slice(&input[copied..=at]);
                 return Ok(at + 1);
             }
             Some(b'\\') => {
+                out.extend_from_slice(&input[copied..at]);
                 let (character, after) = escape(input, at)?;
                 write_char(character, out);
-                at = after;
+                (copied, at) = (after, after);
             }
-            Some(0xef..) => {
-                let width = if input[at] == 0xef { 3 } else { 4 };
-                let character = std::str::from_utf8(&input[at..at + width]).expect("the input is UTF-8");
-                if character.chars().any(is_noncharacter) {
+            Some(&lead @ 0xef..) => {
+                let width = if lead == 0xef { 3 } else { 4 };
+                if opens_noncharacter(&input[at..at + width]) {
                     return Err(fault(Reason::String, at));
                 }
-                out.extend_from_slice(&input[at..at + width]);
                 at += width;
             }
             // A raw control character, or the end of the text.
             _ => return Err(fault(Reason::Syntax, at)),
         }
+    }
+}
+
+/// Whether the UTF-8 of one character, of three or four bytes, is that of a noncharacter.
+fn opens_noncharacter(utf8: &[u8]) -> bool {
+    match utf8 {
+        [0xef, 0xb7, last] => (0x90..=0xaf).contains(last),
+        [0xef, middle, last] => *middle == 0xbf && *last >= 0xbe,
+        [_, second, third, last] => second & 0x0f == 0x0f && *third == 0xbf && *last >= 0xbe,
+        _ => false,
     }
 }
 
@@ -141,27 +147,35 @@ pub(super) fn number(input: &[u8], start: usize, out: &mut Vec<u8>) -> Result<us
         exponent = &input[digits..at];
     }
     let literal = &input[start..at];
-    if literal.len() > limits::NUMBER_BYTES || !in_range(literal, exponent) {
+    let whole = literal.iter().take_while(|byte| !matches!(byte, b'.' | b'e' | b'E')).count();
+    if literal.len() > limits::NUMBER_BYTES || !in_range(literal, whole, exponent) {
         return Err(fault(Reason::Number, start));
     }
     out.extend_from_slice(literal);
     Ok(at)
 }
 
-/// Whether the written exponent and the value are in range (C-30); `exponent` is its digits.
-fn in_range(literal: &[u8], exponent: &[u8]) -> bool {
-    if exponent.is_empty() {
-        // 256 digits are below 1e256.
+/// Whether the written exponent and the value are in range (C-30); `whole` is how long the part before the point is, and
+/// `exponent` the exponent's digits.
+fn in_range(literal: &[u8], whole: usize, exponent: &[u8]) -> bool {
+    let add = |sum: u32, digit: &u8| sum.saturating_mul(10).saturating_add(u32::from(digit - b'0'));
+    let written = exponent.iter().fold(0, add);
+    if written > limits::NUMBER_EXPONENT {
+        return false;
+    }
+    // Below 1e308 whatever the digits are: nearly always, and without an exponent always.
+    if written as usize + whole <= 308 {
         return true;
     }
-    let written = exponent.iter().fold(0u32, |sum, digit| sum.saturating_mul(10).saturating_add(u32::from(digit - b'0')));
     let literal = std::str::from_utf8(literal).expect("a literal is ASCII");
-    let value: f64 = literal.parse().expect("every JSON number is a Rust number");
-    written <= limits::NUMBER_EXPONENT && value.is_finite()
+    literal.parse::<f64>().expect("every JSON number is a Rust number").is_finite()
 }
 
 /// Compares the insides of two canonical strings by the bytes of their unescaped text.
 pub(super) fn compare(a: &[u8], b: &[u8]) -> Ordering {
+    if !a.contains(&b'\\') && !b.contains(&b'\\') {
+        return a.cmp(b);
+    }
     let shared = a.iter().zip(b).take_while(|(a, b)| a == b).count();
     // A difference right behind a backslash is inside an escape, and is judged from its start.
     let from = shared - trailing_escape(&a[..shared]);

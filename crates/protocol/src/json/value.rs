@@ -214,7 +214,8 @@ impl Value {
                 a.len().cmp(&b.len()).then_with(|| items().unwrap_or(Ordering::Equal))
             }
             (Self::Object(a), Self::Object(b)) => {
-                let member = |((key, a), (other, b)): ((&str, &Self), (&str, &Self))| key.cmp(other).then_with(|| a.compare(b));
+                let member =
+                    |((key, a), (other, b)): ((&str, &Self), (&str, &Self))| key.cmp(other).then_with(|| a.compare(b));
                 let members = || a.iter().zip(b.iter()).map(member).find(|order| order.is_ne());
                 a.len().cmp(&b.len()).then_with(|| members().unwrap_or(Ordering::Equal))
             }
@@ -338,9 +339,9 @@ impl Reader<'_> {
             }))),
             _ => {
                 let rest = &self.text[self.at..];
-                let literal = rest.split([',', ']', '}']).next().expect("split gives one part at least");
-                self.at += literal.len();
-                Value::Number(Number(literal.into()))
+                let end = rest.bytes().position(|byte| matches!(byte, b',' | b']' | b'}')).unwrap_or(rest.len());
+                self.at += end;
+                Value::Number(Number(rest[..end].into()))
             }
         }
     }
@@ -369,13 +370,16 @@ impl Reader<'_> {
 
     fn string(&mut self) -> String {
         let inside = &self.text[self.at + 1..];
-        let mut escaped = false;
-        let end = inside.bytes().position(|byte| {
-            let ends = byte == b'"' && !escaped;
-            escaped = byte == b'\\' && !escaped;
-            ends
-        });
-        let end = end.expect("a canonical string is closed");
+        let mut end = 0;
+        loop {
+            let special = inside.as_bytes()[end..].iter().position(|byte| matches!(byte, b'"' | b'\\'));
+            end += special.expect("a canonical string is closed");
+            match inside.as_bytes()[end] {
+                b'"' => break,
+                // The byte behind a backslash is part of its escape.
+                _ => end += 2,
+            }
+        }
         self.at += end + 2;
         text::unescape(&inside[..end])
     }

@@ -25,7 +25,7 @@ pub mod bytes_text {
     use super::*;
 
     pub fn serialize<S: Serializer>(bytes: &u64, serializer: S) -> Result<S::Ok, S::Error> {
-        let exact = UNITS.iter().find(|(_, unit)| *bytes >= *unit && bytes % unit == 0);
+        let exact = UNITS.iter().find(|(_, unit)| *bytes >= *unit && bytes.is_multiple_of(*unit));
         let (name, unit) = exact.copied().unwrap_or(("B", 1));
         serializer.collect_str(&format_args!("{}{name}", bytes / unit))
     }

@@ -64,7 +64,9 @@ impl Policy {
         match strictest.expect("the default speaks where nothing else does") {
             Verdict::Allow => Judgement::Allow,
             Verdict::Ask(terms) => Judgement::Ask(Box::new(terms.resolve(question.separate_requester))),
-            Verdict::Deny { reason } => Judgement::Deny { reason: reason.unwrap_or_else(|| reason_of(question.tool.effect)) },
+            Verdict::Deny { reason } => {
+                Judgement::Deny { reason: reason.unwrap_or_else(|| reason_of(question.tool.effect)) }
+            }
         }
     }
 

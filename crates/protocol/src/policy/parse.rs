@@ -22,7 +22,9 @@ impl Policy {
         let mut faults = Vec::new();
         let value = document.value();
         let mut fields = Fields::new(&value, String::new(), Code::ConfigInvalid, &mut faults);
-        fields.read("schema", |value| if value.as_str() == Some(SCHEMA) { Ok(()) } else { Err(format!("expected `{SCHEMA}`")) });
+        fields.read("schema", |value| {
+            if value.as_str() == Some(SCHEMA) { Ok(()) } else { Err(format!("expected `{SCHEMA}`")) }
+        });
         fields.read("comment", fields::owned);
         let default = fields.within("default", Defaults::read).unwrap_or_default();
         let rules = fields.within("rules", |value, pointer, faults| each(value, &pointer, faults, Rule::read));
@@ -45,7 +47,12 @@ impl Policy {
 }
 
 /// Reads each item of a list by a reader that records its own faults.
-fn each<T>(value: &Value, pointer: &str, faults: &mut Vec<Fault>, read: impl Fn(&Value, String, &mut Vec<Fault>) -> Option<T>) -> Option<Vec<T>> {
+fn each<T>(
+    value: &Value,
+    pointer: &str,
+    faults: &mut Vec<Fault>,
+    read: impl Fn(&Value, String, &mut Vec<Fault>) -> Option<T>,
+) -> Option<Vec<T>> {
     let Some(items) = value.as_array() else {
         let message = format!("expected a list, found {}", value.kind());
         faults.push(Fault { pointer: pointer.to_owned(), code: Code::ConfigInvalid, message });
@@ -125,7 +132,11 @@ fn tool_pattern(value: &Value) -> Result<ToolPattern, Wrong> {
 
 fn reason_text(value: &Value) -> Result<String, Wrong> {
     let text = fields::text(value)?;
-    if text.len() <= limits::REASON_BYTES { Ok(text.to_owned()) } else { Err(format!("at most {} bytes", limits::REASON_BYTES)) }
+    if text.len() <= limits::REASON_BYTES {
+        Ok(text.to_owned())
+    } else {
+        Err(format!("at most {} bytes", limits::REASON_BYTES))
+    }
 }
 
 impl Condition {
@@ -216,13 +227,16 @@ impl Terms {
             escalation: fields.within("escalation", read_escalation),
             remind: fields.read("remind", reminders),
             hot: fields.read("hot", fields::duration(Duration::ZERO, limits::HOT_MAX)),
-            dispatch_within: fields.read("dispatch_within", fields::duration(Duration::ZERO, limits::DISPATCH_WITHIN_MAX)),
+            dispatch_within: fields
+                .read("dispatch_within", fields::duration(Duration::ZERO, limits::DISPATCH_WITHIN_MAX)),
             strength: fields.read("strength", fields::word),
             grants: fields.read("grants", fields::word),
             batch: fields.read("batch", fields::boolean),
         };
         match (terms.on_expiry, &terms.escalation) {
-            (Some(OnExpiry::Escalate), None) => fields.fault("escalation", "is required where `on_expiry` is `escalate`"),
+            (Some(OnExpiry::Escalate), None) => {
+                fields.fault("escalation", "is required where `on_expiry` is `escalate`")
+            }
             (end, Some(_)) if end != Some(OnExpiry::Escalate) => {
                 fields.fault("on_expiry", "must be `escalate` where there is an `escalation`");
             }
@@ -260,7 +274,11 @@ fn circle(fields: &mut Fields<'_, '_>, principals: bool) -> Option<Circle> {
     };
     let circle = Circle {
         roles: fields.read("roles", &names).map(sorted).unwrap_or_default(),
-        principals: if principals { fields.read("principals", &names).map(sorted).unwrap_or_default() } else { Vec::new() },
+        principals: if principals {
+            fields.read("principals", &names).map(sorted).unwrap_or_default()
+        } else {
+            Vec::new()
+        },
     };
     let stated = circle.roles.len() + circle.principals.len();
     if stated > limits::ELIGIBLE_MAX {

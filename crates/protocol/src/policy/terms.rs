@@ -5,7 +5,9 @@
 
 use std::time::Duration;
 
-use super::obligation::{Circle, Edit, Escalation, Grants, Obligation, ObligationSchema, OnExpiry, ReasonRule, Strength};
+use super::obligation::{
+    Circle, Edit, Escalation, Grants, Obligation, ObligationSchema, OnExpiry, ReasonRule, Strength,
+};
 use crate::limits;
 
 /// The obligations that one source states.
@@ -68,7 +70,8 @@ impl Terms {
         let millis = |span: Duration| u64::try_from(span.as_millis()).expect("bounded when it was parsed");
         let mut circles = self.circles.into_iter();
         let first = circles.next();
-        let first = first.unwrap_or_else(|| Circle { roles: vec![limits::DEFAULT_ROLE.to_owned()], principals: Vec::new() });
+        let first =
+            first.unwrap_or_else(|| Circle { roles: vec![limits::DEFAULT_ROLE.to_owned()], principals: Vec::new() });
         let on_expiry = self.on_expiry.unwrap_or(OnExpiry::Reject);
         Obligation {
             schema: ObligationSchema::V1,

@@ -93,7 +93,11 @@ impl Terms {
         some(map, "lease", self.lease.map(format_duration))?;
         some(map, "on_expiry", self.on_expiry)?;
         some(map, "escalation", self.escalation.as_ref().map(WrittenEscalation))?;
-        some(map, "remind", self.remind.as_ref().map(|offsets| offsets.iter().copied().map(format_duration).collect::<Vec<_>>()))?;
+        some(
+            map,
+            "remind",
+            self.remind.as_ref().map(|offsets| offsets.iter().copied().map(format_duration).collect::<Vec<_>>()),
+        )?;
         some(map, "hot", self.hot.map(format_duration))?;
         some(map, "dispatch_within", self.dispatch_within.map(format_duration))?;
         some(map, "strength", self.strength)?;

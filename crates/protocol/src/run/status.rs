@@ -194,7 +194,7 @@ pub const EDGES: &[Row] = &[
 /// Whether `edge` may lead from `from` to `to`. The only gate through which a status changes.
 ///
 /// ```
-/// use stasis_protocol::run::{edge, Edge, Status};
+/// use protocol::run::{edge, Edge, Status};
 /// assert!(edge(Edge(12), Some(Status::Running), Status::Done));
 /// assert!(!edge(Edge(12), Some(Status::Queued), Status::Done));
 /// ```

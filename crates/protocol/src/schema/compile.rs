@@ -18,7 +18,9 @@ pub(super) fn compile(schema: &Canonical, document: &Value) -> Result<Validator<
         .with_draft(Draft::Draft202012)
         .should_validate_formats(true)
         .should_ignore_unknown_formats(false)
-        .with_pattern_options(PatternOptions::regex().size_limit(limits::PATTERN_BYTES).dfa_size_limit(limits::PATTERN_BYTES))
+        .with_pattern_options(
+            PatternOptions::regex().size_limit(limits::PATTERN_BYTES).dfa_size_limit(limits::PATTERN_BYTES),
+        )
         .offline();
     for kind in Kind::ALL {
         options = options.with_keyword(kind.name(), move |_, limit, location| numeric::keyword(kind, limit, location));

@@ -46,7 +46,9 @@ impl SchemaFault {
     /// A JSON Pointer into the schema.
     pub fn pointer(&self) -> &str {
         match self {
-            Self::ExternalRef { pointer, .. } | Self::Invalid { pointer, .. } | Self::Inexact { pointer, .. } => pointer,
+            Self::ExternalRef { pointer, .. } | Self::Invalid { pointer, .. } | Self::Inexact { pointer, .. } => {
+                pointer
+            }
             Self::Size { .. } => "",
         }
     }

@@ -158,7 +158,9 @@ fn equals(value: &Value, expected: &serde_json::Value) -> bool {
         (Value::Bool(a), serde_json::Value::Bool(b)) => a == b,
         (Value::String(a), serde_json::Value::String(b)) => a == b,
         (Value::Number(a), serde_json::Value::Number(b)) => a.compare(&Number::from(b)).is_eq(),
-        (Value::Array(a), serde_json::Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| equals(a, b)),
+        (Value::Array(a), serde_json::Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| equals(a, b))
+        }
         (Value::Object(a), serde_json::Value::Object(b)) => {
             a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| equals(a, b)))
         }

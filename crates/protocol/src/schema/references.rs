@@ -43,7 +43,11 @@ fn walk(schema: &Value, pointer: &mut String) -> Result<(), SchemaFault> {
             for (keyword, value) in object.iter() {
                 push_token(pointer, keyword);
                 if let Some((keyword, target)) = leaves(keyword, value) {
-                    return Err(SchemaFault::ExternalRef { pointer: pointer.clone(), keyword, target: target.to_owned() });
+                    return Err(SchemaFault::ExternalRef {
+                        pointer: pointer.clone(),
+                        keyword,
+                        target: target.to_owned(),
+                    });
                 }
                 match (under(keyword), value) {
                     (Under::Data, _) => {}

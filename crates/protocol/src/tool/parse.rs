@@ -48,14 +48,16 @@ impl ToolSpec {
 fn read(value: &Value, owner: Owner, faults: &mut Vec<Fault>) -> Option<ToolSpec> {
     let mut fields = Fields::new(value, String::new(), Code::ToolInvalid, faults);
     // The member `schema` and the covered fields are what a stored spec has.
-    fields.read("schema", |value| if value.as_str() == Some("stasis.tool.v1") { Ok(()) } else { Err("expected `stasis.tool.v1`".to_owned()) });
+    fields.read("schema", |value| {
+        if value.as_str() == Some("stasis.tool.v1") { Ok(()) } else { Err("expected `stasis.tool.v1`".to_owned()) }
+    });
     let name = fields.need("name", |value| tool_name(fields::text(value)?, owner));
     let version = fields.read("version", version);
     let description = fields.need("description", |value| bounded(fields::text(value)?, 1, limits::DESCRIPTION_BYTES));
     let (title, tags, notes) = for_people(&mut fields);
     let effect: Option<Effect> = fields.need("effect", fields::word);
     let recovery = recovery(&mut fields, effect);
-    let input_schema = fields.within("input_schema", |value, pointer, faults| schema(value, pointer, faults));
+    let input_schema = fields.within("input_schema", schema);
     if fields.get("input_schema").is_none() {
         fields.fault("input_schema", "is required");
     }
@@ -64,7 +66,7 @@ fn read(value: &Value, owner: Owner, faults: &mut Vec<Fault>) -> Option<ToolSpec
     {
         fields.fault("input_schema", "the root must say `\"type\": \"object\"`");
     }
-    let output_schema = fields.within("output_schema", |value, pointer, faults| schema(value, pointer, faults));
+    let output_schema = fields.within("output_schema", schema);
     let approval = fields.within("approval", OwnRule::read);
     let apply_defaults = fields.read("apply_defaults", fields::boolean).unwrap_or(false);
     let operands = fields.within("operands", operands).unwrap_or_default();
@@ -109,15 +111,26 @@ fn read(value: &Value, owner: Owner, faults: &mut Vec<Fault>) -> Option<ToolSpec
 
 /// A text between two lengths in bytes.
 fn bounded(text: &str, least: usize, most: usize) -> Result<String, Wrong> {
-    if (least..=most).contains(&text.len()) { Ok(text.to_owned()) } else { Err(format!("expected {least} to {most} bytes")) }
+    if (least..=most).contains(&text.len()) {
+        Ok(text.to_owned())
+    } else {
+        Err(format!("expected {least} to {most} bytes"))
+    }
 }
 
 fn tool_name(name: &str, owner: Owner) -> Result<String, Wrong> {
     let Some((module, function)) = split_name(name) else {
-        return Err("expected `module.function`, each of at most 31 lower-case letters, digits and `_`, a letter first".to_owned());
+        return Err(
+            "expected `module.function`, each of at most 31 lower-case letters, digits and `_`, a letter first"
+                .to_owned(),
+        );
     };
     if owner == Owner::Engine {
-        return if module == "stasis" { Ok(name.to_owned()) } else { Err("the engine's tools are in `stasis`".to_owned()) };
+        return if module == "stasis" {
+            Ok(name.to_owned())
+        } else {
+            Err("the engine's tools are in `stasis`".to_owned())
+        };
     }
     match [module, function].into_iter().find_map(|word| Some((word, names::taken(word)?))) {
         Some((word, meaning)) => Err(format!("`{word}` is {meaning}")),
@@ -244,7 +257,13 @@ fn followup(value: &Value, pointer: String, faults: &mut Vec<Fault>) -> Option<F
 }
 
 /// No tool looks itself up, stops itself or compensates itself (C-13).
-fn refuse_itself(name: &str, recovery: &Option<Recovery>, on_cancel: &OnCancel, compensate: Option<&Followup>, fields: &mut Fields<'_, '_>) {
+fn refuse_itself(
+    name: &str,
+    recovery: &Option<Recovery>,
+    on_cancel: &OnCancel,
+    compensate: Option<&Followup>,
+    fields: &mut Fields<'_, '_>,
+) {
     let lookup = match recovery {
         Some(Recovery::Lookup(followup)) => Some(followup),
         _ => None,
@@ -284,10 +303,14 @@ fn tool_limits(value: &Value, pointer: String, faults: &mut Vec<Fault>) -> Optio
         _ => Err(format!("expected 1 to {} bytes", limits::BODY_BYTES)),
     };
     let limits = ToolLimits {
-        timeout: fields.read("timeout", fields::duration(limits::TOOL_TIMEOUT_MIN, limits::TOOL_TIMEOUT_MAX)).unwrap_or(usual.timeout),
+        timeout: fields
+            .read("timeout", fields::duration(limits::TOOL_TIMEOUT_MIN, limits::TOOL_TIMEOUT_MAX))
+            .unwrap_or(usual.timeout),
         argument_bytes: fields.read("argument_bytes", size).unwrap_or(usual.argument_bytes),
         result_bytes: fields.read("result_bytes", size).unwrap_or(usual.result_bytes),
-        concurrency: fields.read("concurrency", fields::count(1, limits::TOOL_CONCURRENCY_MAX)).unwrap_or(usual.concurrency),
+        concurrency: fields
+            .read("concurrency", fields::count(1, limits::TOOL_CONCURRENCY_MAX))
+            .unwrap_or(usual.concurrency),
         calls: fields.read("calls", fields::count(1, limits::CALLS_MAX)),
     };
     fields.finish();

@@ -29,11 +29,14 @@ pub(super) fn connector(fields: &mut Fields<'_, '_>, owner: Owner) -> Option<Con
 fn http(value: &Value, pointer: String, faults: &mut Vec<Fault>) -> Option<Http> {
     let mut fields = Fields::new(value, pointer, Code::ToolInvalid, faults);
     let method = fields.need("method", fields::word);
-    let url = fields.need("url", |value| fields::text(value)?.parse::<UrlTemplate>().map_err(|fault| fault.to_string()));
+    let url =
+        fields.need("url", |value| fields::text(value)?.parse::<UrlTemplate>().map_err(|fault| fault.to_string()));
     let query = fields.read("query", fields::list(fields::owned)).unwrap_or_default();
-    let headers = fields.within("headers", |value, pointer, faults| table(value, pointer, faults, header_name, setting));
+    let headers =
+        fields.within("headers", |value, pointer, faults| table(value, pointer, faults, header_name, setting));
     let idempotency_header = fields.read("idempotency_header", |value| header_name(fields::text(value)?));
-    let statuses = fields.within("statuses", |value, pointer, faults| table(value, pointer, faults, status, fields::word::<Meaning>));
+    let statuses = fields
+        .within("statuses", |value, pointer, faults| table(value, pointer, faults, status, fields::word::<Meaning>));
     fields.finish();
     Some(Http {
         method: method?,
@@ -49,7 +52,8 @@ fn mcp(value: &Value, pointer: String, faults: &mut Vec<Fault>) -> Option<Mcp> {
     let mut fields = Fields::new(value, pointer, Code::ToolInvalid, faults);
     let server = fields.need("server", fields::owned);
     let tool = fields.need("tool", fields::owned);
-    let digest = |value: &Value| fields::text(value)?.parse().map_err(|error: crate::digest::DigestError| error.to_string());
+    let digest =
+        |value: &Value| fields::text(value)?.parse().map_err(|error: crate::digest::DigestError| error.to_string());
     let advertised = fields.read("advertised", digest);
     let errors_not_applied = fields.read("errors_not_applied", fields::boolean).unwrap_or(false);
     fields.finish();
@@ -66,7 +70,8 @@ fn command(value: &Value, pointer: String, faults: &mut Vec<Fault>) -> Option<Co
         }
     });
     let env = fields.within("env", |value, pointer, faults| table(value, pointer, faults, variable, env_value));
-    let exit = fields.within("exit", |value, pointer, faults| table(value, pointer, faults, exit_code, fields::word::<Meaning>));
+    let exit = fields
+        .within("exit", |value, pointer, faults| table(value, pointer, faults, exit_code, fields::word::<Meaning>));
     fields.finish();
     Some(Command { argv: argv?, env: env.unwrap_or_default(), exit: exit.unwrap_or_default() })
 }
@@ -179,9 +184,13 @@ pub(super) fn check_http_arguments(http: &Http, input: &Value, fields: &mut Fiel
         required.iter().any(|value| value.as_str() == Some(name))
     };
     for name in http.url.arguments() {
-        let plain = property(name).is_some_and(|schema| types(schema).is_some_and(|types| types.iter().all(|kind| is_plain(kind))));
+        let plain = property(name)
+            .is_some_and(|schema| types(schema).is_some_and(|types| types.iter().all(|kind| is_plain(kind))));
         if !required(name) || !plain {
-            fields.fault("http", format!("the url takes `{name}`, which must be a required argument of type string, number or boolean"));
+            fields.fault(
+                "http",
+                format!("the url takes `{name}`, which must be a required argument of type string, number or boolean"),
+            );
         }
     }
     for name in http.query.iter().filter(|name| property(name).is_none()) {
@@ -190,7 +199,8 @@ pub(super) fn check_http_arguments(http: &Http, input: &Value, fields: &mut Fiel
     let declared = input.get("properties").and_then(Value::as_object);
     let names = declared.into_iter().flat_map(|object| object.iter());
     let in_path = |name: &str| http.url.arguments().any(|taken| taken == name);
-    let to_query = |name: &str| !in_path(name) && (!http.method.has_body() || http.query.iter().any(|known| known == name));
+    let to_query =
+        |name: &str| !in_path(name) && (!http.method.has_body() || http.query.iter().any(|known| known == name));
     for (name, schema) in names.filter(|(name, _)| to_query(name)) {
         if types(schema).is_some_and(|types| types.contains(&"object")) {
             fields.fault("http", format!("`{name}` is an object, which the query cannot hold"));

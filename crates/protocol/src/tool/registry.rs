@@ -35,7 +35,9 @@ pub fn check_references<'a>(tools: impl IntoIterator<Item = &'a ToolSpec>) -> Ve
         for (field, followup, wanted) in tool.followups() {
             let message = match tools.get(followup.tool.as_str()) {
                 None => format!("`{}` is not among the tools", followup.tool),
-                Some(other) if other.effect != wanted => format!("`{}` must be a `{}` tool", followup.tool, wanted.as_str()),
+                Some(other) if other.effect != wanted => {
+                    format!("`{}` must be a `{}` tool", followup.tool, wanted.as_str())
+                }
                 Some(_) => continue,
             };
             let pointer = format!("/{}/{field}/tool", tool.name);

@@ -140,7 +140,8 @@ mod tests {
 
     #[test]
     fn holes_are_filled_from_arguments_result_and_key() {
-        let template = r#"{"id":{"$arguments":"/order/0"},"k":{"$key":true},"all":[{"$result":""}],"x":{"$literal":{"$key":1}}}"#;
+        let template =
+            r#"{"id":{"$arguments":"/order/0"},"k":{"$key":true},"all":[{"$result":""}],"x":{"$literal":{"$key":1}}}"#;
         let template = Template::parse(&value(template)).unwrap();
         let (arguments, result) = (value(r#"{"order":["o-7"]}"#), value("1.0"));
         let filled = template.fill(&TemplateInput { arguments: &arguments, result: Some(&result), key: "stasis-1" });
@@ -152,7 +153,14 @@ mod tests {
 
     #[test]
     fn ill_formed_holes_are_refused() {
-        for text in [r#"[]"#, r#"{"$key":true}"#, r#"{"a":{"$arguments":"x"}}"#, r#"{"a":{"$key":1}}"#, r#"{"a":{"$other":1}}"#, r#"{"a":{"$key":true,"b":1}}"#] {
+        for text in [
+            r#"[]"#,
+            r#"{"$key":true}"#,
+            r#"{"a":{"$arguments":"x"}}"#,
+            r#"{"a":{"$key":1}}"#,
+            r#"{"a":{"$other":1}}"#,
+            r#"{"a":{"$key":true,"b":1}}"#,
+        ] {
             assert!(Template::parse(&value(text)).is_err(), "{text}");
         }
     }

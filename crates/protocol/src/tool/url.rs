@@ -179,7 +179,9 @@ fn read_authority(authority: &str, scheme: Scheme) -> Result<(String, u16), UrlF
     let split = if authority.starts_with('[') { authority.find(']').map(|end| end + 1) } else { authority.find(':') };
     let (host, port) = authority.split_at(split.unwrap_or(authority.len()));
     let port = match port.strip_prefix(':') {
-        Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => digits.parse().ok().filter(|&port| port > 0),
+        Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
+            digits.parse().ok().filter(|&port| port > 0)
+        }
         Some(_) => None,
         None if port.is_empty() => Some(if scheme == Scheme::Https { 443 } else { 80 }),
         None => None,
@@ -187,7 +189,9 @@ fn read_authority(authority: &str, scheme: Scheme) -> Result<(String, u16), UrlF
     let address = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
     let good = match address {
         Some(address) => address.parse::<std::net::Ipv6Addr>().is_ok(),
-        None => !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'.' || byte == b'-'),
+        None => {
+            !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'.' || byte == b'-')
+        }
     };
     if !good {
         return Err(UrlFault::Host);

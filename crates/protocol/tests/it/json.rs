@@ -51,7 +51,10 @@ fn the_published_vectors_hold() {
             Bytes(br#"{"a":1.0,"b":1}"#, Some("e88f180ac4892b48447f5bd4649a675502aabb5579a7063de96103c5c64e5a87")),
         ),
         // C-35
-        same("[1,1.0,1e0,1E+2,-0,0.10,9007199254740993]", "04cff96e4e0b7aea46d0ab3516d2d285d98a474fc3e74b39112341a7d64fe37e"),
+        same(
+            "[1,1.0,1e0,1E+2,-0,0.10,9007199254740993]",
+            "04cff96e4e0b7aea46d0ab3516d2d285d98a474fc3e74b39112341a7d64fe37e",
+        ),
         // C-34
         (
             br#"{"\u0061":"\u00e9\/","":null}"#.to_vec(),
@@ -103,7 +106,8 @@ fn the_published_vectors_hold() {
     for (input, expected) in vectors {
         check(&input, expected);
     }
-    let syntax: [&[u8]; 10] = [b"{} {}", b"\xef\xbb\xbf{}", b"[1,]", b"{'a':1}", b"01", b"1.", b"+1", b".5", b"NaN", b""];
+    let syntax: [&[u8]; 10] =
+        [b"{} {}", b"\xef\xbb\xbf{}", b"[1,]", b"{'a':1}", b"01", b"1.", b"+1", b".5", b"NaN", b""];
     for input in syntax {
         // C-27
         check(input, Refused(Reason::Syntax));
@@ -246,7 +250,8 @@ fn stored_bytes_that_are_not_canonical_are_not_taken() {
 
 #[test]
 fn rust_values_become_canonical_json() {
-    let record = json::to_canonical(&serde_json::json!({"z": 0.1, "a": [1, "é"], "m": {"b": null, "a": 1e300}})).unwrap();
+    let record =
+        json::to_canonical(&serde_json::json!({"z": 0.1, "a": [1, "é"], "m": {"b": null, "a": 1e300}})).unwrap();
     assert_eq!(record.as_str(), r#"{"a":[1,"é"],"m":{"a":1e+300,"b":null},"z":0.1}"#);
     assert!(json::to_canonical("\u{0}").is_err());
 }
@@ -256,11 +261,16 @@ fn tree() -> impl Strategy<Value = Tree> {
     let number = prop_oneof![
         any::<i64>().prop_map(|number| number.to_string()),
         any::<f64>().prop_filter("finite", |number| number.is_finite()).prop_map(|number| format!("{number:?}")),
-        prop::sample::select(vec!["0", "-0", "1.0", "1e0", "1E+2", "0.10", "-1.50e-3", "9007199254740993"]).prop_map(str::to_owned),
+        prop::sample::select(vec!["0", "-0", "1.0", "1e0", "1E+2", "0.10", "-1.50e-3", "9007199254740993"])
+            .prop_map(str::to_owned),
     ];
     let text = prop_oneof!["[a-c\"\\\\\t\u{1}é/]{0,4}", any::<String>()];
     let text = text.prop_filter("characters that a body may hold", |text| {
-        text.chars().all(|character| character != '\0' && u32::from(character) & 0xfffe != 0xfffe && !('\u{fdd0}'..='\u{fdef}').contains(&character))
+        text.chars().all(|character| {
+            character != '\0'
+                && u32::from(character) & 0xfffe != 0xfffe
+                && !('\u{fdd0}'..='\u{fdef}').contains(&character)
+        })
     });
     let leaf = prop_oneof![
         Just(Tree::Word("null")),
@@ -309,7 +319,15 @@ fn write(tree: &Tree, choices: &mut impl FnMut(usize) -> usize) -> String {
             }
             let members: Vec<String> = order
                 .into_iter()
-                .map(|(key, value)| format!("{}{}{}:{}", space(choices), write_text(key, choices), space(choices), write(value, choices)))
+                .map(|(key, value)| {
+                    format!(
+                        "{}{}{}:{}",
+                        space(choices),
+                        write_text(key, choices),
+                        space(choices),
+                        write(value, choices)
+                    )
+                })
                 .collect();
             format!("{{{}}}{}", members.join(","), space(choices))
         }
@@ -382,7 +400,9 @@ fn same(a: &Tree, b: &Tree) -> bool {
         (Tree::Word(a), Tree::Word(b)) => a == b,
         (Tree::Number(a), Tree::Number(b)) | (Tree::Text(a), Tree::Text(b)) => a == b,
         (Tree::List(a), Tree::List(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
-        (Tree::Map(a), Tree::Map(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.0 == b.0 && same(&a.1, &b.1)),
+        (Tree::Map(a), Tree::Map(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.0 == b.0 && same(&a.1, &b.1))
+        }
         _ => false,
     }
 }

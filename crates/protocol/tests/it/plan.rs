@@ -101,7 +101,11 @@ fn a_grant_is_the_host_of_the_url_unless_it_says_otherwise() {
 #[test]
 fn a_plan_expires_at_its_date() {
     let plan = Plan { not_after: Some(Time::from_millis(5)), ..sealed(&[]) };
-    assert!(!plan.expired(Time::from_micros(4_999)) && plan.expired(Time::from_millis(5)) && !sealed(&[]).expired(Time::MAX));
+    assert!(
+        !plan.expired(Time::from_micros(4_999))
+            && plan.expired(Time::from_millis(5))
+            && !sealed(&[]).expired(Time::MAX)
+    );
 }
 
 #[test]

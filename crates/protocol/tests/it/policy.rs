@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use protocol::digest::Digest;
 use protocol::json::{Canonical, Value};
-use protocol::policy::{Circle, Edit, Grants, Judgement, Obligation, OnExpiry, Outcome, Policy, Question, ReasonRule, Strength, Terms, When};
+use protocol::policy::{
+    Circle, Edit, Grants, Judgement, Obligation, OnExpiry, Outcome, Policy, Question, ReasonRule, Strength, Terms, When,
+};
 use protocol::principal::{Principal, Roles};
 use protocol::tool::ToolSpec;
 
@@ -38,7 +40,14 @@ fn judge(policy: &Policy, tool: &ToolSpec, arguments: &str) -> Judgement {
 
 fn judge_with(policy: &Policy, tool: &ToolSpec, arguments: &str, wishes: Option<&Terms>) -> Judgement {
     let (arguments, requester) = (json(arguments).value(), Roles::from_iter(["clerk"]));
-    policy.judge(&Question { tool, workflow: "refund", requester: &requester, arguments: &arguments, wishes, separate_requester: true })
+    policy.judge(&Question {
+        tool,
+        workflow: "refund",
+        requester: &requester,
+        arguments: &arguments,
+        wishes,
+        separate_requester: true,
+    })
 }
 
 fn asked(judgement: Judgement) -> Obligation {
@@ -66,7 +75,10 @@ fn without_rules_only_writes_are_asked_about() {
     // C-51
     let denied = judge(&strict, &tool("a.b", "read", ""), "{}");
     assert!(matches!(denied, Judgement::Deny { reason } if !reason.is_empty()));
-    assert_eq!(judge(&rule(r#""outcome":"deny","reason":"not on Fridays""#), &write(), "{}"), Judgement::Deny { reason: "not on Fridays".to_owned() });
+    assert_eq!(
+        judge(&rule(r#""outcome":"deny","reason":"not on Fridays""#), &write(), "{}"),
+        Judgement::Deny { reason: "not on Fridays".to_owned() }
+    );
 }
 
 #[test]
@@ -101,7 +113,8 @@ fn a_rule_matches_on_tool_effect_workflow_and_role() {
 }
 
 /// Arguments that conditions and expressions are tried on.
-const ARGUMENTS: &str = r#"{"n":9007199254740993,"f":0.1,"s":"o-7","b":true,"z":null,"l":[1,"x"],"o":{"k":[5]},"e":""}"#;
+const ARGUMENTS: &str =
+    r#"{"n":9007199254740993,"f":0.1,"s":"o-7","b":true,"z":null,"l":[1,"x"],"o":{"k":[5]},"e":""}"#;
 
 #[test]
 fn conditions_compare_as_written_and_count_against_the_call_where_they_cannot() {
@@ -146,7 +159,9 @@ fn conditions_compare_as_written_and_count_against_the_call_where_they_cannot() 
     ];
     for (pointer, op, value, judged) in table {
         let condition = format!(r#""if":[{{"pointer":"{pointer}","op":"{op}","value":{value}}}]"#);
-        let holds = |outcome: &str| judge(&rule(&format!(r#"{condition},"outcome":"{outcome}""#)), &tool("a.b", "read", ""), ARGUMENTS);
+        let holds = |outcome: &str| {
+            judge(&rule(&format!(r#"{condition},"outcome":"{outcome}""#)), &tool("a.b", "read", ""), ARGUMENTS)
+        };
         // C-49, C-50
         assert_eq!(holds("deny").outcome() == Outcome::Deny, judged.unwrap_or(true), "deny if {pointer} {op} {value}");
         assert_eq!(holds("ask").outcome() == Outcome::Ask, judged.unwrap_or(true), "ask if {pointer} {op} {value}");
@@ -223,13 +238,22 @@ fn what_is_no_expression_is_refused_where_it_goes_wrong() {
         assert_eq!(text.parse::<When>().unwrap_err().offset, offset, "{text}");
     }
     let deep = |depth: usize| format!("{}args.a == 5{}", "(".repeat(depth), ")".repeat(depth));
-    assert!(deep(63).parse::<When>().is_ok() && deep(64).parse::<When>().is_err() && "not ".repeat(1_000).parse::<When>().is_err());
+    assert!(
+        deep(63).parse::<When>().is_ok()
+            && deep(64).parse::<When>().is_err()
+            && "not ".repeat(1_000).parse::<When>().is_err()
+    );
     assert!(format!("args.a == \"{}\"", "x".repeat(4_096)).parse::<When>().is_err());
 }
 
 #[test]
 fn the_strictest_of_rule_own_rule_and_wishes_counts() {
-    let rules = [("", None), (r#""outcome":"allow""#, Some(Outcome::Allow)), (r#""outcome":"ask""#, Some(Outcome::Ask)), (r#""outcome":"deny""#, Some(Outcome::Deny))];
+    let rules = [
+        ("", None),
+        (r#""outcome":"allow""#, Some(Outcome::Allow)),
+        (r#""outcome":"ask""#, Some(Outcome::Ask)),
+        (r#""outcome":"deny""#, Some(Outcome::Deny)),
+    ];
     let owns = [("", None), ("\"never\"", Some(Outcome::Allow)), ("\"always\"", Some(Outcome::Ask))];
     let wishes = [(None, None), (Some(Terms::default()), Some(Outcome::Ask))];
     for (fields, by_rule) in rules {
@@ -251,13 +275,22 @@ fn the_strictest_of_rule_own_rule_and_wishes_counts() {
 
 #[test]
 fn a_tools_own_rule_asks_when_its_when_holds_and_else_allows() {
-    let refund = tool("payments.refund", "write", r#"{"when":"args.amount > 100","lease":"24h","roles":["finance"],"edit":"yes"}"#);
+    let refund = tool(
+        "payments.refund",
+        "write",
+        r#"{"when":"args.amount > 100","lease":"24h","roles":["finance"],"edit":"yes"}"#,
+    );
     // C-52
     assert_eq!(judge(&Policy::default(), &refund, r#"{"amount":100.0}"#), Judgement::Allow);
     let obligation = asked(judge(&Policy::default(), &refund, r#"{"amount":100.5}"#));
-    assert_eq!((obligation.roles, obligation.lease, obligation.edit), (vec!["finance".to_owned()], Duration::from_secs(86_400), Edit::Yes));
+    assert_eq!(
+        (obligation.roles, obligation.lease, obligation.edit),
+        (vec!["finance".to_owned()], Duration::from_secs(86_400), Edit::Yes)
+    );
     // The rule of I-66's example tightens it.
-    let large = policy(r#"{"rules":[{"tool":"payments.*","if":[{"pointer":"/amount","op":"gt","value":10000}],"outcome":"ask","quorum":2}]}"#);
+    let large = policy(
+        r#"{"rules":[{"tool":"payments.*","if":[{"pointer":"/amount","op":"gt","value":10000}],"outcome":"ask","quorum":2}]}"#,
+    );
     // C-54
     let obligation = asked(judge(&large, &refund, r#"{"amount":10000.5}"#));
     assert_eq!((obligation.quorum, obligation.roles), (2, vec!["finance".to_owned()]));
@@ -341,12 +374,19 @@ fn two_that_ask_are_joined_to_the_stricter_of_each_obligation() {
     let stricter = r#"{"roles":["legal"],"quorum":3,"reject_quorum":1,"separate_requester":true,"edit":"second","reason":"always","lease":"1d","on_expiry":"fail",
         "hot":"0s","dispatch_within":"5m","strength":"step_up","grants":"none","batch":false}"#;
     let both = asked(judge(&rule(&format!(r#""outcome":"ask",{all}"#)), &tool("a.b", "write", stricter), "{}"));
-    let turned = asked(judge(&rule(&format!(r#""outcome":"ask",{}"#, &stricter[1..stricter.len() - 1])), &tool("a.b", "write", &format!("{{{all}}}")), "{}"));
+    let turned = asked(judge(
+        &rule(&format!(r#""outcome":"ask",{}"#, &stricter[1..stricter.len() - 1])),
+        &tool("a.b", "write", &format!("{{{all}}}")),
+        "{}",
+    ));
     for found in [&both, &turned] {
         // C-54
         assert_eq!((found.quorum, found.reject_quorum, found.separate_requester), (3, 1, true));
         assert_eq!((found.edit, found.reason, found.on_expiry), (Edit::Second, ReasonRule::Always, OnExpiry::Fail));
-        assert_eq!((found.lease, found.hot_ms, found.dispatch_within), (Duration::from_secs(86_400), Some(0), Duration::from_secs(300)));
+        assert_eq!(
+            (found.lease, found.hot_ms, found.dispatch_within),
+            (Duration::from_secs(86_400), Some(0), Duration::from_secs(300))
+        );
         assert_eq!((found.strength, found.grants, found.batch), (Strength::StepUp, Grants::None, false));
     }
     // People must be eligible under both.
@@ -393,7 +433,15 @@ fn whoever_may_be_left_out_is_said_by_the_rule_or_the_server() {
     let (arguments, requester) = (json("{}").value(), Roles::from_iter(["x"]));
     let tool = write();
     let separate = |policy: &Policy, separate_requester| {
-        asked(policy.judge(&Question { tool: &tool, workflow: "w", requester: &requester, arguments: &arguments, wishes: None, separate_requester })).separate_requester
+        asked(policy.judge(&Question {
+            tool: &tool,
+            workflow: "w",
+            requester: &requester,
+            arguments: &arguments,
+            wishes: None,
+            separate_requester,
+        }))
+        .separate_requester
     };
     // C-55
     assert!(separate(&Policy::default(), true) && !separate(&Policy::default(), false));
@@ -447,11 +495,20 @@ fn the_policys_own_rule_for_a_tool_wins_over_that_of_its_registration() {
 fn every_bad_part_of_a_policy_is_listed() {
     let text = r#"{"rules":[{"outcome":"maybe"},{"tool":"*","outcome":"deny"},{"outcome":"ask","if":[{"pointer":"a","op":"like"},{"pointer":"","op":"in","value":5}]},
         {"outcome":"allow","quorum":2},{}],"default":{"reed":"allow"},"rule":[]}"#;
-    let mut found: Vec<String> = Policy::parse(&json(text)).unwrap_err().into_iter().map(|fault| fault.pointer).collect();
+    let mut found: Vec<String> =
+        Policy::parse(&json(text)).unwrap_err().into_iter().map(|fault| fault.pointer).collect();
     found.sort();
     let expected = [
-        "/default/reed", "/rule", "/rules/0/outcome", "/rules/1/tool", "/rules/2/if/0/op", "/rules/2/if/0/pointer", "/rules/2/if/0/value",
-        "/rules/2/if/1/value", "/rules/3/quorum", "/rules/4/outcome",
+        "/default/reed",
+        "/rule",
+        "/rules/0/outcome",
+        "/rules/1/tool",
+        "/rules/2/if/0/op",
+        "/rules/2/if/0/pointer",
+        "/rules/2/if/0/value",
+        "/rules/2/if/1/value",
+        "/rules/3/quorum",
+        "/rules/4/outcome",
     ];
     // I-60
     assert_eq!(found, expected);

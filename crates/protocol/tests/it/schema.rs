@@ -42,7 +42,10 @@ fn references_inside_the_document_work() {
     assert!(accepts(list, r#"{"n":1,"next":{"n":2}}"#));
     assert!(!accepts(list, r#"{"n":1,"next":{"n":"2"}}"#));
     // A `$ref` in data is no reference.
-    assert!(accepts(r#"{"properties":{"$ref":{"type":"string"}},"const":{"$ref":"https://example.com"}}"#, r#"{"$ref":"https://example.com"}"#));
+    assert!(accepts(
+        r#"{"properties":{"$ref":{"type":"string"}},"const":{"$ref":"https://example.com"}}"#,
+        r#"{"$ref":"https://example.com"}"#
+    ));
 }
 
 #[test]
@@ -68,7 +71,9 @@ fn formats_are_asserted_and_unknown_ones_refused() {
 #[test]
 fn patterns_run_in_linear_time_or_are_refused() {
     for pattern in [r"(?=a)b", r"(a)\\1", r"(?<!a)b", r"["] {
-        for schema in [format!(r#"{{"pattern":"{pattern}"}}"#), format!(r#"{{"patternProperties":{{"{pattern}":{{}}}}}}"#)] {
+        for schema in
+            [format!(r#"{{"pattern":"{pattern}"}}"#), format!(r#"{{"patternProperties":{{"{pattern}":{{}}}}}}"#)]
+        {
             // C-17
             assert!(matches!(Schema::compile(&json(&schema)), Err(SchemaFault::Invalid { .. })), "{schema}");
         }
@@ -114,7 +119,11 @@ fn numbers_never_pass_by_rounding() {
         (r#"{"type":"integer"}"#, "123456789012345678901234567890", true),
         (r#"{"type":"number"}"#, "0.1000000000000000055", true),
         (r#"{"anyOf":[{"maximum":5},{"type":"number"}]}"#, "0.1000000000000000055", true),
-        (r#"{"type":"object","properties":{"a":{"minimum":1,"maximum":9007199254740992}}}"#, r#"{"a":9007199254740993}"#, false),
+        (
+            r#"{"type":"object","properties":{"a":{"minimum":1,"maximum":9007199254740992}}}"#,
+            r#"{"a":9007199254740993}"#,
+            false,
+        ),
     ];
     for (schema, body, expected) in table {
         // C-18
@@ -147,7 +156,9 @@ fn what_is_no_schema_is_refused_where_it_is_wrong() {
 
 #[test]
 fn a_violation_names_pointer_and_keyword_and_shows_no_value() {
-    let schema = schema(r#"{"type":"object","required":["a"],"properties":{"a":{"type":"array","items":{"maximum":5}},"s":{"const":"x"}},"additionalProperties":false}"#);
+    let schema = schema(
+        r#"{"type":"object","required":["a"],"properties":{"a":{"type":"array","items":{"maximum":5}},"s":{"const":"x"}},"additionalProperties":false}"#,
+    );
     for (body, pointer, keyword) in [
         (r#"{"a":[1,"secret",6]}"#, "/a/2", "maximum"),
         (r#"{"a":"secret"}"#, "/a", "type"),

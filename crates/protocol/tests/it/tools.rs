@@ -51,13 +51,19 @@ fn a_tool_of_a_configuration_is_read_whole() {
     assert_eq!(refund.recovery, Recovery::Idempotent { key_life: Duration::from_secs(86_400) });
     assert_eq!(refund.limits.timeout, Duration::from_secs(10));
     assert_eq!((refund.limits.argument_bytes, refund.limits.concurrency, refund.limits.calls), (1_048_576, 16, None));
-    assert_eq!((refund.output_schema.as_str(), &refund.on_cancel, refund.apply_defaults), ("{}", &OnCancel::Wait, false));
+    assert_eq!(
+        (refund.output_schema.as_str(), &refund.on_cancel, refund.apply_defaults),
+        ("{}", &OnCancel::Wait, false)
+    );
     // I-63
     assert!(matches!(refund.approval.as_ref().unwrap().trigger, Trigger::When(_)));
     assert!(matches!(parsed(&[("approval", "\"never\"")]).approval.unwrap().trigger, Trigger::Never));
     // I-64
     let Connector::Http(http) = &refund.connector else { panic!("an HTTP tool") };
-    assert_eq!((http.url.authority().as_str(), http.headers.keys().next().unwrap().as_str()), ("127.0.0.1:9100", "authorization"));
+    assert_eq!(
+        (http.url.authority().as_str(), http.headers.keys().next().unwrap().as_str()),
+        ("127.0.0.1:9100", "authorization")
+    );
     // C-43
     assert_eq!(ToolSpec::parse(&refund.canonical()), Ok(refund));
 }
@@ -74,10 +80,27 @@ fn names_are_two_plain_words_that_python_leaves_free() {
         // C-8
         assert_eq!(pointers(&[("name", &format!("\"{name}\""))]), ["/name"], "{name}");
     }
-    for name in ["class.x", "x.lambda", "match.x", "print.x", "x.open", "json.x", "x.asyncio", "stasis.x", "x.stasis", "inputs.x", "x.result", "x.type"] {
+    for name in [
+        "class.x",
+        "x.lambda",
+        "match.x",
+        "print.x",
+        "x.open",
+        "json.x",
+        "x.asyncio",
+        "stasis.x",
+        "x.stasis",
+        "inputs.x",
+        "x.result",
+        "x.type",
+    ] {
         let faults = faults(&[("name", &format!("\"{name}\""))]);
         // C-20
-        assert_eq!((faults[0].pointer.as_str(), faults[0].code, faults.len()), ("/name", Code::ToolInvalid, 1), "{name}");
+        assert_eq!(
+            (faults[0].pointer.as_str(), faults[0].code, faults.len()),
+            ("/name", Code::ToolInvalid, 1),
+            "{name}"
+        );
     }
 }
 
@@ -163,7 +186,11 @@ fn effect_and_recovery_go_together() {
 fn arguments_are_always_an_object() {
     for schema in ["{}", "true", r#"{"type":["object"]}"#, r#"{"type":"array"}"#] {
         // C-15
-        assert!(pointers(&[("input_schema", schema), ("http", r#"{"method":"POST","url":"http://a/"}"#)]).contains(&"/input_schema".to_owned()), "{schema}");
+        assert!(
+            pointers(&[("input_schema", schema), ("http", r#"{"method":"POST","url":"http://a/"}"#)])
+                .contains(&"/input_schema".to_owned()),
+            "{schema}"
+        );
     }
     assert_eq!(pointers(&[("input_schema", "")]), ["/input_schema"]);
 }
@@ -238,17 +265,26 @@ fn tools_that_a_tool_refers_to_exist_and_have_the_right_effect() {
         ("on_cancel", &ask("payments.stop")),
         ("compensate", r#"{"tool":"payments.charge","arguments":{"id":{"$result":"/id"}}}"#),
     ]);
-    let tool = |name: &str, effect: &str| parsed(&[("name", &format!("\"{name}\"")), ("effect", &format!("\"{effect}\"")), ("recovery", "")]);
-    let (find, stop, charge) = (tool("payments.find", "read"), tool("payments.stop", "write"), tool("payments.charge", "write"));
+    let tool = |name: &str, effect: &str| {
+        parsed(&[("name", &format!("\"{name}\"")), ("effect", &format!("\"{effect}\"")), ("recovery", "")])
+    };
+    let (find, stop, charge) =
+        (tool("payments.find", "read"), tool("payments.stop", "write"), tool("payments.charge", "write"));
     assert_eq!(check_references([&refund, &find, &stop, &charge]), []);
     let wrong = [tool("payments.find", "write"), tool("payments.stop", "read"), refund];
     let found: Vec<String> = check_references(&wrong).into_iter().map(|fault| fault.pointer).collect();
     // C-13
-    assert_eq!(found, ["/payments.refund/lookup/tool", "/payments.refund/on_cancel/tool", "/payments.refund/compensate/tool"]);
+    assert_eq!(
+        found,
+        ["/payments.refund/lookup/tool", "/payments.refund/on_cancel/tool", "/payments.refund/compensate/tool"]
+    );
     // C-13
     let itself = ask("payments.refund");
     assert_eq!(pointers(&[("on_cancel", &itself), ("compensate", &itself)]), ["/on_cancel", "/compensate"]);
-    assert_eq!(pointers(&[("on_cancel", r#"{"tool":"payments.stop","arguments":{"id":{"$result":""}}}"#)]), ["/on_cancel/arguments"]);
+    assert_eq!(
+        pointers(&[("on_cancel", r#"{"tool":"payments.stop","arguments":{"id":{"$result":""}}}"#)]),
+        ["/on_cancel/arguments"]
+    );
 }
 
 #[test]
@@ -275,7 +311,9 @@ fn a_tool_has_exactly_one_connector() {
 #[test]
 fn the_url_takes_required_plain_arguments_only() {
     let schema = r#"{"type":"object","required":["id","o"],"properties":{"id":{"type":["string","integer"]},"opt":{"type":"string"},"o":{"type":"object"},"any":{}}}"#;
-    let http = |method: &str, path: &str, query: &str| format!(r#"{{"method":"{method}","url":"http://a/{path}","query":{query}}}"#);
+    let http = |method: &str, path: &str, query: &str| {
+        format!(r#"{{"method":"{method}","url":"http://a/{path}","query":{query}}}"#)
+    };
     let table = [
         (http("POST", "{id}", "[]"), 0),
         (http("POST", "{opt}", "[]"), 1),
@@ -309,7 +347,9 @@ fn limits_are_accepted_at_their_edges() {
     }
     let text = |len: usize| format!("\"{}\"", "x".repeat(len));
     // C-8
-    assert!(ToolSpec::parse(&with(&[("description", &text(1_024)), ("title", &text(96)), ("notes", &text(4_000))])).is_ok());
+    assert!(
+        ToolSpec::parse(&with(&[("description", &text(1_024)), ("title", &text(96)), ("notes", &text(4_000))])).is_ok()
+    );
     assert_eq!(pointers(&[("description", &text(1_025))]), ["/description"]);
     assert_eq!(pointers(&[("title", &text(97)), ("notes", &text(4_000))]), ["/notes"]);
 }
