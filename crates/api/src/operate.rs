@@ -13,11 +13,13 @@ pub struct Guest {
     #[schema(value_type = String)]
     pub run: RunId,
     pub tier: Tier,
-    /// Measured, not estimated.
-    pub resident_bytes: u64,
+    /// Measured, not estimated; `null` where it is not measured.
+    pub resident_bytes: Option<u64>,
     /// `null` while it executes.
     #[schema(value_type = Option<String>)]
     pub waiting_since_at: Option<Time>,
+    /// What it waits for.
+    pub waits_for: Option<String>,
 }
 
 /// A token. The secret itself is told once, when the token is made.

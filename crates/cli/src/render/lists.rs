@@ -61,7 +61,7 @@ pub(crate) fn guests(guests: &[Guest], now: Time) -> String {
         vec![
             guest.run.to_string(),
             guest.tier.as_str().to_owned(),
-            size(guest.resident_bytes),
+            or_dash(guest.resident_bytes.map(size)),
             or_dash(guest.waiting_since_at.map(|at| relative(at, now))),
         ]
     });
