@@ -1,0 +1,17 @@
+//! What is told after a commit. A hint says "look"; the truth is read from the store.
+
+use protocol::id::{ApprovalId, RunId};
+use protocol::run::Status;
+
+/// A run changed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Hint {
+    pub run: RunId,
+    pub status: Status,
+    /// The hop the run is at.
+    pub seq: u32,
+    /// How many events the run has now.
+    pub events: u32,
+    /// Approvals that were made or changed.
+    pub approvals: Vec<ApprovalId>,
+}

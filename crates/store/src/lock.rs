@@ -1,0 +1,42 @@
+//! The lock of a data directory: one process has its store open (I-18, R-278).
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, Write};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+
+use crate::error::OpenError;
+
+/// Held while it lives; the kernel lets go of it when the process ends, however it ends.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    /// Takes the lock, and writes the process id into the file for whoever comes second.
+    pub(crate) fn take(path: &Path) -> Result<Lock, OpenError> {
+        let unavailable = |error: std::io::Error| OpenError::Unavailable { path: path.into(), why: error.to_string() };
+        let mut file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(unavailable)?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                let mut text = String::new();
+                let holder = file.read_to_string(&mut text).ok().and_then(|_| text.trim().parse().ok());
+                return Err(OpenError::Locked { path: path.into(), holder });
+            }
+            Err(error) => return Err(unavailable(error.into())),
+        }
+        file.set_len(0).map_err(unavailable)?;
+        file.rewind().map_err(unavailable)?;
+        writeln!(file, "{}", std::process::id()).map_err(unavailable)?;
+        Ok(Lock { _file: file })
+    }
+
+    /// The lock that belongs to a store: `lock` beside it.
+    pub(crate) fn path(store: &Path) -> PathBuf {
+        store.with_file_name("lock")
+    }
+}

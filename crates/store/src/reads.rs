@@ -1,0 +1,145 @@
+//! Reading the ledger. Every answer is a copy of one moment; nothing here locks, waits for, or changes a row.
+
+use protocol::approval::Approval;
+use protocol::call::{Call, Receipt};
+use protocol::digest::Digest;
+use protocol::event::Event;
+use protocol::id::{ApprovalId, CallId, RunId};
+use protocol::journal::Entry;
+use protocol::rows::LogLine;
+use protocol::run::Run;
+use protocol::time::Time;
+
+use crate::error::{Corrupt, ReadError};
+use crate::ledger::Ledger;
+use crate::page::{ApprovalFilter, Cursor, Page, RunFilter};
+use crate::sqlite::{ApprovalOf, CallOf, Check, Claimable, Counts, Due, Reach, Shown};
+
+type Read<T> = Result<T, ReadError>;
+
+/// `None` is: no such run, approval or call.
+impl Ledger {
+    pub async fn run(&self, id: RunId) -> Read<Option<Run>> {
+        self.inner.readers.read(move |r| r.run(id)).await
+    }
+
+    /// A run with every row that belongs to it, ended ones too.
+    pub async fn rows(&self, id: RunId) -> Read<Option<Shown>> {
+        self.inner.readers.read(move |r| r.shown(id)).await
+    }
+
+    /// Runs, newest first.
+    pub async fn runs(&self, filter: RunFilter, after: Option<Cursor>, limit: usize) -> Read<Page<Run>> {
+        self.inner.readers.read(move |r| r.runs(&filter, after, limit)).await
+    }
+
+    pub async fn approval(&self, id: ApprovalId) -> Read<Option<ApprovalOf>> {
+        self.inner.readers.read(move |r| r.approval(id)).await
+    }
+
+    /// Approvals with their runs, in the filter's order.
+    pub async fn approvals(
+        &self,
+        filter: ApprovalFilter,
+        after: Option<Cursor>,
+        limit: usize,
+    ) -> Read<Page<ApprovalOf>> {
+        self.inner.readers.read(move |r| r.approvals(&filter, after, limit)).await
+    }
+
+    /// The calls of a run in journal order; those the engine made itself come last.
+    pub async fn calls(&self, run: RunId) -> Read<Option<Vec<Call>>> {
+        self.inner.readers.read(move |r| r.calls(run)).await
+    }
+
+    pub async fn call(&self, id: CallId) -> Read<Option<CallOf>> {
+        self.inner.readers.read(move |r| r.call(id)).await
+    }
+
+    /// Writes past their dispatch gate, newest first; or only the calls whose outcome is not known.
+    pub async fn effects(
+        &self,
+        ambiguous: bool,
+        run: Option<RunId>,
+        after: Option<Cursor>,
+        limit: usize,
+    ) -> Read<Page<CallOf>> {
+        self.inner.readers.read(move |r| r.effects(ambiguous, run, after, limit)).await
+    }
+
+    /// The journal in order of position. Compare it with the run's head before use: [`protocol::journal::verify`].
+    pub async fn journal(&self, run: RunId) -> Read<Option<Vec<Entry>>> {
+        self.inner.readers.read(move |r| r.journal(run)).await
+    }
+
+    /// The body of the run's current checkpoint, its digest verified. `None` is a read that found nothing.
+    pub async fn checkpoint(&self, run: RunId) -> Read<Option<Vec<u8>>> {
+        self.inner.readers.read(move |r| r.checkpoint(run)).await
+    }
+
+    /// The frozen guest beside the checkpoint, its digest verified.
+    pub async fn snapshot(&self, run: RunId) -> Read<Option<Vec<u8>>> {
+        self.inner.readers.read(move |r| r.snapshot(run)).await
+    }
+
+    /// Receipts in order of commit.
+    pub async fn receipts(&self, run: RunId) -> Read<Option<Vec<Receipt>>> {
+        self.inner.readers.read(move |r| r.receipts(run)).await
+    }
+
+    /// Events of a run after number `after`, oldest first.
+    pub async fn events(&self, run: RunId, after: Option<u32>, limit: usize) -> Read<Option<Vec<Event>>> {
+        self.inner.readers.read(move |r| r.events(run, after, limit)).await
+    }
+
+    /// Events of all runs in order of commit, each with the place after it. `next` is where to go on (I-32).
+    pub async fn events_all(&self, after: Option<Cursor>, limit: usize) -> Read<Page<(Cursor, Event)>> {
+        self.inner.readers.read(move |r| r.events_all(after, limit)).await
+    }
+
+    /// The place after the last event of all.
+    pub async fn last_event(&self) -> Read<Cursor> {
+        self.inner.readers.read(|r| r.last_event()).await
+    }
+
+    /// Lines of the program's log after line `after`.
+    pub async fn log(&self, run: RunId, after: Option<u32>, limit: usize) -> Read<Option<Vec<LogLine>>> {
+        self.inner.readers.read(move |r| r.log(run, after, limit)).await
+    }
+
+    /// A body of a run, its digest verified.
+    pub async fn body(&self, run: RunId, digest: Digest) -> Read<Option<Vec<u8>>> {
+        self.inner.readers.read(move |r| r.body(run, digest)).await
+    }
+
+    /// A shared blob, its digest verified: a source, plan, tool spec or grant.
+    pub async fn blob(&self, digest: Digest) -> Read<Option<Vec<u8>>> {
+        self.inner.readers.read(move |r| r.blob(digest)).await
+    }
+
+    /// Hops that wait for a worker, in the order of R-74, and rows among them that cannot be read.
+    pub async fn claimable(&self, skip: usize, limit: usize) -> Read<(Vec<Claimable>, Vec<Corrupt>)> {
+        let now = self.now();
+        self.inner.readers.read(move |r| r.claimable(now, skip, limit)).await
+    }
+
+    /// What is due at `now`, each list at most `limit` long and `skip` rows on.
+    pub async fn due(&self, now: Time, reach: Reach, skip: usize, limit: usize) -> Read<Due> {
+        self.inner.readers.read(move |r| r.due(now, reach, skip, limit)).await
+    }
+
+    pub async fn counts(&self) -> Read<Counts> {
+        self.inner.readers.read(|r| r.counts()).await
+    }
+
+    /// Reads every page of the store and says what it found.
+    pub async fn check(&self) -> Read<Check> {
+        self.inner.readers.read(|r| r.check()).await
+    }
+
+    /// The approvals of a run that are still pending, oldest first (I-42).
+    pub async fn pending(&self, run: RunId) -> Read<Vec<Approval>> {
+        let rows = self.rows(run).await?;
+        Ok(rows.map_or(Vec::new(), |rows| rows.approvals.into_iter().filter(Approval::is_pending).collect()))
+    }
+}

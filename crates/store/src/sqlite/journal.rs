@@ -1,0 +1,111 @@
+//! The tables `journal`, `receipt` and `log`: rows that are appended to a run and never changed.
+
+use protocol::call::Receipt;
+use protocol::digest::Digest;
+use protocol::id::{ReceiptId, RunId};
+use protocol::journal::{self, Entropy, Other};
+use protocol::json;
+use protocol::rows::LogLine;
+use rusqlite::{Connection, Row, Statement, params};
+
+use super::codec::{Malformed, Reader, Writer};
+use super::fault::{Fault, Fields};
+
+pub(super) fn read_entry(row: &Row<'_>, run: RunId) -> Result<journal::Row, Fault> {
+    let mut f = Fields::new(row, "journal");
+    f.named(run);
+    let position = f.uint("position")?;
+    let bytes = f.blob("entry")?;
+    Ok(journal::Row { run, position, entry: f.packed(bytes, "entry", ENTRY, read_other)? })
+}
+
+const ENTRY: u8 = 1;
+
+fn write_other(entry: &Other) -> Vec<u8> {
+    let mut writer = Writer::with_capacity(112);
+    writer.byte(ENTRY);
+    match entry {
+        Other::Start { pattern, input, now, entropy } => {
+            writer.byte(0).digest(*pattern).digest(*input).time(*now).fixed(&entropy.0);
+        }
+        Other::Batch { size } => {
+            writer.byte(1).uint(*size);
+        }
+        Other::Hop { hop, now, entropy } => {
+            writer.byte(2).uint(*hop).time(*now).fixed(&entropy.0);
+        }
+        Other::End { result, error } => {
+            writer.byte(3).maybe(*result, |w, digest| w.digest(digest));
+            writer.maybe(error.as_ref(), |w, error| w.text(error));
+        }
+    }
+    writer.done()
+}
+
+fn read_other(reader: &mut Reader<'_>) -> Result<Other, Malformed> {
+    match reader.byte()? {
+        0 => Ok(Other::Start {
+            pattern: reader.digest()?,
+            input: reader.digest()?,
+            now: reader.time()?,
+            entropy: Entropy(reader.fixed()?),
+        }),
+        1 => Ok(Other::Batch { size: reader.u32()? }),
+        2 => Ok(Other::Hop { hop: reader.u32()?, now: reader.time()?, entropy: Entropy(reader.fixed()?) }),
+        3 => Ok(Other::End {
+            result: reader.maybe(Reader::digest)?,
+            error: reader.maybe(|r| r.text().map(str::to_owned))?,
+        }),
+        _ => Err(Malformed("a kind of entry")),
+    }
+}
+
+pub(super) fn read_receipt(row: &Row<'_>, run: RunId) -> Result<Receipt, Fault> {
+    let mut f = Fields::new(row, "receipt");
+    f.named(run);
+    let n = f.uint("n")?;
+    let id = ReceiptId::new(f.digest("id")?);
+    let digest: Digest = f.digest("digest")?;
+    let record = f.text("record")?;
+    let record = json::Canonical::from_stored(record.as_bytes())
+        .ok_or_else(|| f.corrupt("record", "is not canonical JSON"))?;
+    Ok(Receipt { run, n, id, digest, record })
+}
+
+pub(super) fn read_line(row: &Row<'_>, run: RunId) -> Result<LogLine, Fault> {
+    let mut f = Fields::new(row, "log");
+    f.named(run);
+    Ok(LogLine { run, n: f.uint("n")?, at: f.time("at")?, text: f.text("text")?.to_owned() })
+}
+
+pub(super) struct Table<'c> {
+    entry: Statement<'c>,
+    receipt: Statement<'c>,
+    line: Statement<'c>,
+}
+
+impl<'c> Table<'c> {
+    pub(super) fn prepare(db: &'c Connection) -> rusqlite::Result<Table<'c>> {
+        Ok(Table {
+            entry: db.prepare("INSERT INTO journal (run, position, entry) VALUES (?1, ?2, ?3)")?,
+            receipt: db.prepare("INSERT INTO receipt (run, n, id, digest, record) VALUES (?1, ?2, ?3, ?4, ?5)")?,
+            line: db.prepare("INSERT INTO log (run, n, at, text) VALUES (?1, ?2, ?3, ?4)")?,
+        })
+    }
+
+    pub(super) fn entry(&mut self, n: i64, row: &journal::Row) -> Result<(), Fault> {
+        self.entry.execute(params![n, row.position, write_other(&row.entry)])?;
+        Ok(())
+    }
+
+    pub(super) fn receipt(&mut self, n: i64, receipt: &Receipt) -> Result<(), Fault> {
+        let (id, digest) = (receipt.id.digest(), receipt.digest);
+        self.receipt.execute(params![n, receipt.n, id.as_bytes(), digest.as_bytes(), receipt.record.as_str()])?;
+        Ok(())
+    }
+
+    pub(super) fn line(&mut self, n: i64, line: &LogLine) -> Result<(), Fault> {
+        self.line.execute(params![n, line.n, line.at.as_micros(), line.text])?;
+        Ok(())
+    }
+}

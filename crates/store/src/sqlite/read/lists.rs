@@ -1,0 +1,253 @@
+//! Lists in pages: runs, approvals, effects.
+
+use protocol::approval::{self as question, Approval};
+use protocol::call::Call;
+use protocol::id::{ApprovalId, CallId, RunId};
+use protocol::run::{Run, Status};
+use rusqlite::types::Value;
+use rusqlite::{Row, params_from_iter};
+
+use super::super::fault::{Fault, number};
+use super::super::{approval, call, run};
+use super::{Reader, sort};
+use crate::page::{ApprovalFilter, ApprovalOrder, ApprovalStatus, Cursor, Page, RunFilter, WaitingFor};
+
+/// An approval with the run it belongs to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ApprovalOf {
+    pub approval: Approval,
+    pub run: Run,
+}
+
+/// A call with the run it belongs to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CallOf {
+    pub call: Call,
+    pub run: Run,
+}
+
+/// A condition with its values, joined by AND.
+#[derive(Default)]
+struct Where {
+    terms: Vec<String>,
+    values: Vec<Value>,
+}
+
+impl Where {
+    fn term(&mut self, term: impl Into<String>) {
+        self.terms.push(term.into());
+    }
+
+    /// Adds a term in which `?` stands for one value.
+    fn with(&mut self, term: &str, value: impl Into<Value>) {
+        self.values.push(value.into());
+        self.terms.push(term.replacen('?', &format!("?{}", self.values.len()), 1));
+    }
+
+    fn sql(&self) -> String {
+        if self.terms.is_empty() { String::new() } else { format!("WHERE {}", self.terms.join(" AND ")) }
+    }
+}
+
+impl Reader<'_> {
+    /// Newest first. Each status has its own ordered index, so that a page costs what it shows and not what is kept.
+    pub(crate) fn runs(self, filter: &RunFilter, after: Option<Cursor>, limit: usize) -> Result<Page<Run>, Fault> {
+        let mut found = Vec::new();
+        if filter.statuses.is_empty() {
+            self.runs_of(filter, None, after, limit, &mut found)?;
+        }
+        for status in &filter.statuses {
+            self.runs_of(filter, Some(*status), after, limit, &mut found)?;
+        }
+        found.sort_by_key(|(n, _)| std::cmp::Reverse(*n));
+        found.dedup_by_key(|(n, _)| *n);
+        let more = found.len() > limit;
+        found.truncate(limit);
+        let next = found.last().filter(|_| more).map(|(n, _)| Cursor(*n, 0));
+        let mut page = Page { next, ..Page::default() };
+        for (_, run) in found {
+            sort(&mut page, run)?;
+        }
+        Ok(page)
+    }
+
+    fn runs_of(
+        self,
+        filter: &RunFilter,
+        status: Option<Status>,
+        after: Option<Cursor>,
+        limit: usize,
+        found: &mut Vec<(i64, Result<Run, Fault>)>,
+    ) -> Result<(), Fault> {
+        let mut terms = Where::default();
+        if let Some(status) = status {
+            // Written out, so that SQLite can see that the partial index has all of them.
+            terms.term(format!("r.status = {}", number(&status, &Status::ALL)));
+        }
+        if let Some(Cursor(n, _)) = after {
+            terms.with("r.n < ?", n);
+        }
+        if let Some(namespace) = &filter.namespace {
+            terms.with("r.pin IN (SELECT n FROM pin WHERE namespace = ?)", namespace.clone());
+        }
+        if let Some(workflow) = &filter.workflow {
+            terms.with("r.pin IN (SELECT n FROM pin WHERE workflow = ?)", workflow.clone());
+        }
+        for (key, value) in &filter.labels {
+            terms.values.push(Value::from(key.clone()));
+            let key = terms.values.len();
+            let label = format!("EXISTS (SELECT 1 FROM json_each(r.labels) j WHERE j.key = ?{key} AND j.value = ?)");
+            terms.values.push(Value::from(value.clone()));
+            terms.terms.push(label.replace("= ?)", &format!("= ?{})", key + 1)));
+        }
+        if let Some(waiting) = filter.waiting_for {
+            let owner = match waiting {
+                WaitingFor::Approval => 0,
+                WaitingFor::Timer => 1,
+            };
+            terms.with("EXISTS (SELECT 1 FROM wait w WHERE w.run = r.n AND w.state < 2 AND w.owner = ?)", owner);
+        }
+        if let Some(from) = filter.created_from {
+            terms.with("r.created_at >= ?", from.as_micros());
+        }
+        if let Some(to) = filter.created_to {
+            terms.with("r.created_at < ?", to.as_micros());
+        }
+        let sql = format!("SELECT {} FROM run r {} ORDER BY r.n DESC LIMIT {}", run::COLUMNS, terms.sql(), limit + 1);
+        let mut statement = self.db.prepare_cached(&sql)?;
+        let mut rows = statement.query(params_from_iter(terms.values))?;
+        while let Some(row) = rows.next()? {
+            let run = run::read(row, self.db, self.names).map(|stored| stored.run);
+            found.push((row.get(0)?, run));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn approvals(
+        self,
+        filter: &ApprovalFilter,
+        after: Option<Cursor>,
+        limit: usize,
+    ) -> Result<Page<ApprovalOf>, Fault> {
+        let mut terms = Where::default();
+        match filter.status.unwrap_or(ApprovalStatus::Pending) {
+            ApprovalStatus::Pending => terms.term("a.status = 0"),
+            ApprovalStatus::Approved => terms.term("a.status = 1"),
+            ApprovalStatus::Rejected => terms.term("a.status = 2"),
+            ApprovalStatus::Expired => terms.term("a.status = 3"),
+            ApprovalStatus::Cancelled => terms.term("a.status = 4"),
+            ApprovalStatus::Any => {}
+        }
+        if let Some(run) = filter.run {
+            terms.with("a.run = (SELECT n FROM run WHERE id = ?)", run.as_bytes().to_vec());
+        }
+        if let Some(namespace) = &filter.namespace {
+            terms.with(
+                "(SELECT p.namespace FROM run r JOIN pin p ON p.n = r.pin WHERE r.n = a.run) = ?",
+                namespace.clone(),
+            );
+        }
+        if !filter.kinds.is_empty() {
+            let kinds = [question::Kind::Call, question::Kind::Gate, question::Kind::Settle];
+            let kinds: Vec<String> = filter.kinds.iter().map(|kind| number(kind, &kinds).to_string()).collect();
+            terms.term(format!("a.kind IN ({})", kinds.join(", ")));
+        }
+        let after = after.map(|cursor| cursor.id::<ApprovalId>());
+        let order = self.approval_order(filter.order, after, &mut terms);
+        let sql = format!(
+            "SELECT {}, a.run FROM approval a {} ORDER BY {order} LIMIT {}",
+            approval::COLUMNS,
+            terms.sql(),
+            limit + 1
+        );
+        self.page(&sql, terms.values, limit, |row, run| {
+            let approval = approval::read(row, &run, self.db, self.names)?;
+            Ok(ApprovalOf { approval, run })
+        })
+    }
+
+    fn approval_order(self, order: ApprovalOrder, after: Option<ApprovalId>, terms: &mut Where) -> &'static str {
+        let bytes = after.map(|id| id.as_bytes().to_vec());
+        match (order, bytes) {
+            (ApprovalOrder::Newest, None) => "a.id DESC",
+            (ApprovalOrder::Newest, Some(id)) => {
+                terms.with("a.id < ?", id);
+                "a.id DESC"
+            }
+            (ApprovalOrder::Oldest, None) => "a.id",
+            (ApprovalOrder::Oldest, Some(id)) => {
+                terms.with("a.id > ?", id);
+                "a.id"
+            }
+            (ApprovalOrder::Expiring, after) => {
+                if let Some(id) = after {
+                    let last = format!("SELECT coalesce(expires_at, {NEVER}), id FROM approval WHERE id = ?");
+                    terms.with(&format!("(coalesce(a.expires_at, {NEVER}), a.id) > ({last})"), id);
+                }
+                // What never expires has no place of its own in time: it comes after everything that does.
+                "coalesce(a.expires_at, 9223372036854775807), a.id"
+            }
+        }
+    }
+
+    /// Counted writes past their dispatch gate, newest first; or only those whose outcome is not known.
+    pub(crate) fn effects(
+        self,
+        ambiguous: bool,
+        run: Option<RunId>,
+        after: Option<Cursor>,
+        limit: usize,
+    ) -> Result<Page<CallOf>, Fault> {
+        let mut terms = Where::default();
+        terms.term(if ambiguous { "c.state = 3" } else { "c.effect = 2 AND c.gate_at IS NOT NULL" });
+        if let Some(run) = run {
+            terms.with("c.run = (SELECT n FROM run WHERE id = ?)", run.as_bytes().to_vec());
+        }
+        if let Some(cursor) = after {
+            terms.with("c.id < ?", cursor.id::<CallId>().as_bytes().to_vec());
+        }
+        let columns = call::COLUMNS;
+        let sql = format!("SELECT {columns}, c.run FROM call c {} ORDER BY c.id DESC LIMIT {}", terms.sql(), limit + 1);
+        self.page(&sql, terms.values, limit, |row, run| {
+            let call = call::read(row, run.id, self.db, self.names)?;
+            Ok(CallOf { call, run })
+        })
+    }
+
+    /// A page of rows that are named by an id in their first column and belong to the run in `run`.
+    fn page<T>(
+        self,
+        sql: &str,
+        values: Vec<Value>,
+        limit: usize,
+        read: impl Fn(&Row<'_>, Run) -> Result<T, Fault>,
+    ) -> Result<Page<T>, Fault> {
+        let mut statement = self.db.prepare_cached(sql)?;
+        let mut rows = statement.query(params_from_iter(values))?;
+        let mut page = Page::default();
+        let mut last = None;
+        while let Some(row) = rows.next()? {
+            if page.items.len() + page.faults.len() == limit {
+                page.next = last;
+                break;
+            }
+            last = Some(Cursor::of(row.get(0)?));
+            let n: i64 = row.get("run")?;
+            let item = match self.stored_n(n) {
+                Ok(Some(stored)) => read(row, stored.run),
+                Ok(None) => Err(Fault::Corrupt(Box::new(crate::error::Corrupt {
+                    table: "run",
+                    key: n.to_string(),
+                    field: "n",
+                    why: "a row belongs to it, and it is not there".to_owned(),
+                }))),
+                Err(fault) => Err(fault),
+            };
+            sort(&mut page, item)?;
+        }
+        Ok(page)
+    }
+}
+
+/// Later than any time, in SQL.
+const NEVER: &str = "9223372036854775807";

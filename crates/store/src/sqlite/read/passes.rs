@@ -1,0 +1,183 @@
+//! What the passes and workers look for: work that can be claimed, and what is due.
+//!
+//! Invariant: each of these reads an index over live rows only, so its cost is what it returns (R-38, R-39).
+
+use protocol::id::{RunId, WaitId, WorkerId};
+use protocol::rows::Debt;
+use protocol::run::{Kind, PatternRef, Status};
+use protocol::time::Time;
+use rusqlite::types::Value;
+use rusqlite::{Row, params_from_iter};
+
+use super::super::fault::{Fault, Fields};
+use super::super::obligation::DEBTS;
+use super::{Reader, keep};
+use crate::error::Corrupt;
+
+/// A hop that waits for a worker.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Claimable {
+    pub run: RunId,
+    pub seq: u32,
+    pub kind: Kind,
+    pub pattern: PatternRef,
+    pub queue: String,
+    pub priority: u8,
+    pub ready_at: Time,
+}
+
+/// Which claims a pass may take over; the same as the command's.
+pub type Reach = protocol::command::Reach;
+
+/// What is due at a moment. A row that was handled is gone at the next look; one that failed is not, and a pass steps
+/// over it by `skip`, so that it holds up no other (R-87).
+#[derive(Clone, Debug, Default)]
+pub struct Due {
+    /// Runs whose claim may be taken over.
+    pub lapsed: Vec<RunId>,
+    /// Waits whose time has come, with their runs.
+    pub waits: Vec<(WaitId, RunId)>,
+    /// Runs past their deadline that are not stopping yet.
+    pub deadlines: Vec<RunId>,
+    /// Stopping runs with an open obligation that may be tried.
+    pub stopping: Vec<RunId>,
+    /// Final runs with cleanup left over.
+    pub debts: Vec<(RunId, Debt)>,
+    pub faults: Vec<Corrupt>,
+}
+
+impl Due {
+    pub fn is_empty(&self) -> bool {
+        let Due { lapsed, waits, deadlines, stopping, debts, faults } = self;
+        lapsed.is_empty()
+            && waits.is_empty()
+            && deadlines.is_empty()
+            && stopping.is_empty()
+            && debts.is_empty()
+            && faults.is_empty()
+    }
+}
+
+/// Figures for people and metrics.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Counts {
+    /// Runs ever admitted.
+    pub runs: u64,
+    /// Runs by status; of DONE there are as many as the others leave.
+    pub statuses: Vec<(Status, u64)>,
+    pub pending_approvals: u64,
+    pub ambiguous_calls: u64,
+    pub debts: u64,
+}
+
+pub(crate) const CLAIMABLE: &str = "SELECT r.n, r.id, r.seq, r.pin, r.priority, r.ready_at FROM run r
+ WHERE r.status = 0 AND r.retry_at <= ?1 ORDER BY r.priority DESC, r.ready_at, r.id LIMIT ?2 OFFSET ?3";
+pub(crate) const LAPSED: &str = "SELECT r.id FROM run r
+ WHERE r.claim_token IS NOT NULL AND r.claim_deadline <= ?1 ORDER BY r.claim_deadline LIMIT ?2 OFFSET ?3";
+/// At the start of a process only: claims of workers that are gone for certain (R-278).
+pub(crate) const OTHERS: &str = "SELECT r.id FROM run r
+ WHERE r.claim_token IS NOT NULL AND (r.claim_deadline <= ?1 OR r.claim_worker <> ?4) ORDER BY r.claim_deadline
+ LIMIT ?2 OFFSET ?3";
+pub(crate) const WAITS: &str = "SELECT w.id, r.id FROM wait w JOIN run r ON r.n = w.run
+ WHERE w.due_at IS NOT NULL AND w.state < 2 AND w.due_at <= ?1 ORDER BY w.due_at LIMIT ?2 OFFSET ?3";
+pub(crate) const DEADLINES: &str = "SELECT r.id FROM run r
+ WHERE r.deadline IS NOT NULL AND r.finished_at IS NULL AND r.deadline <= ?1 AND r.status NOT IN (7, 8)
+ ORDER BY r.deadline LIMIT ?2 OFFSET ?3";
+pub(crate) const STOPPING: &str = "SELECT DISTINCT r.id FROM obligation o JOIN run r ON r.n = o.run
+ WHERE o.state = 0 AND o.retry_at <= ?1 ORDER BY o.retry_at LIMIT ?2 OFFSET ?3";
+pub(crate) const DEBTS_SQL: &str = "SELECT r.id, d.kind FROM debt d JOIN run r ON r.n = d.run
+ WHERE d.since <= ?1 ORDER BY d.run LIMIT ?2 OFFSET ?3";
+
+impl Reader<'_> {
+    /// In the order of R-74. Rows that cannot be read are left out and reported.
+    pub(crate) fn claimable(
+        self,
+        now: Time,
+        skip: usize,
+        limit: usize,
+    ) -> Result<(Vec<Claimable>, Vec<Corrupt>), Fault> {
+        let (mut found, mut faults) = (Vec::new(), Vec::new());
+        let mut statement = self.db.prepare_cached(CLAIMABLE)?;
+        let mut rows = statement.query(params_from_iter(window(now, skip, limit)))?;
+        while let Some(row) = rows.next()? {
+            keep(&mut found, &mut faults, self.one_claimable(row))?;
+        }
+        Ok((found, faults))
+    }
+
+    fn one_claimable(self, row: &Row<'_>) -> Result<Claimable, Fault> {
+        let mut f = Fields::new(row, "run");
+        let n = f.int("n")?;
+        f.keyed(n);
+        let run: RunId = f.id("id")?;
+        f.named(run);
+        let seq = f.uint("seq")?;
+        let pin = self.names.pin(self.db, f.int("pin")?)?;
+        let (priority, ready_at) = (f.uint("priority")?, f.time("ready_at")?);
+        let (kind, pattern, queue) = (pin.kind, pin.pattern.clone(), pin.queue.clone());
+        Ok(Claimable { run, seq, kind, pattern, queue, priority, ready_at })
+    }
+
+    pub(crate) fn due(self, now: Time, reach: Reach, skip: usize, limit: usize) -> Result<Due, Fault> {
+        let mut due = Due::default();
+        let mut window = window(now, skip, limit);
+        let run = |f: &mut Fields<'_>| Ok(f.id::<RunId>("run")?);
+        self.due_rows(WAITS, &window, &mut due.faults, &mut due.waits, |f| Ok((f.id("id")?, f.id("run")?)))?;
+        self.due_rows(DEADLINES, &window, &mut due.faults, &mut due.deadlines, run)?;
+        self.due_rows(STOPPING, &window, &mut due.faults, &mut due.stopping, run)?;
+        self.due_rows(DEBTS_SQL, &window, &mut due.faults, &mut due.debts, |f| {
+            Ok((f.id("run")?, f.one_of("kind", &DEBTS)?))
+        })?;
+        match reach {
+            Reach::Lapsed => self.due_rows(LAPSED, &window, &mut due.faults, &mut due.lapsed, run)?,
+            Reach::Others(worker) => {
+                window.push(Value::from(WorkerId::as_bytes(&worker).to_vec()));
+                self.due_rows(OTHERS, &window, &mut due.faults, &mut due.lapsed, run)?;
+            }
+        }
+        Ok(due)
+    }
+
+    fn due_rows<T>(
+        self,
+        sql: &str,
+        values: &[Value],
+        faults: &mut Vec<Corrupt>,
+        found: &mut Vec<T>,
+        read: impl Fn(&mut Fields<'_>) -> Result<T, Fault>,
+    ) -> Result<(), Fault> {
+        let mut statement = self.db.prepare_cached(sql)?;
+        let mut rows = statement.query(params_from_iter(values))?;
+        while let Some(row) = rows.next()? {
+            keep(found, faults, read(&mut Fields::new(row, "run")))?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn counts(self) -> Result<Counts, Fault> {
+        let one = |sql: &str| -> Result<u64, Fault> {
+            Ok(self.db.prepare_cached(sql)?.query_row([], |row| row.get::<_, i64>(0))? as u64)
+        };
+        let mut counts = Counts {
+            runs: one("SELECT coalesce(max(n), 0) FROM run")?,
+            pending_approvals: one("SELECT count(*) FROM approval WHERE status = 0")?,
+            ambiguous_calls: one("SELECT count(*) FROM call WHERE state = 3")?,
+            debts: one("SELECT count(*) FROM debt")?,
+            statuses: Vec::new(),
+        };
+        let sql = "SELECT status, count(*) FROM run WHERE status <> 9 GROUP BY status";
+        let mut statement = self.db.prepare_cached(sql)?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let mut f = Fields::new(row, "run");
+            counts.statuses.push((f.one_of("status", &Status::ALL)?, f.uint("count")?));
+        }
+        let others: u64 = counts.statuses.iter().map(|(_, count)| count).sum();
+        counts.statuses.push((Status::Done, counts.runs.saturating_sub(others)));
+        Ok(counts)
+    }
+}
+
+fn window(now: Time, skip: usize, limit: usize) -> Vec<Value> {
+    vec![Value::from(now.as_micros()), Value::from(limit as i64), Value::from(skip as i64)]
+}

@@ -1,0 +1,353 @@
+-- The ledger of one cell.
+--
+-- Every table but the first counts its rows by small integers that grow in order of commit; ids of 16 bytes name rows to
+-- the outside. What a run pins and never changes stands once, in `pin`, `requester`, `tool_ref`, `rule` and `word`.
+-- Every index that a scan uses covers live rows only, so what is parked or over costs nothing.
+-- A column that holds a body names it by 36 bytes: its SHA-256, then its length as four bytes, little end first.
+-- Times are microseconds since the Unix epoch.
+
+-- What a run took at its admission from the workflow that admitted it.
+CREATE TABLE pin (
+    n INTEGER PRIMARY KEY,
+    namespace TEXT NOT NULL,
+    workflow TEXT NOT NULL,
+    revision INTEGER NOT NULL,
+    pattern BLOB NOT NULL,
+    kind INTEGER NOT NULL,
+    plan BLOB NOT NULL,
+    queue TEXT NOT NULL,
+    settings BLOB NOT NULL,
+    UNIQUE (workflow, revision, pattern, namespace, kind, plan, queue, settings)
+);
+
+-- Who started a run, and for whom. An absent person is the empty text, which no subject is.
+CREATE TABLE requester (
+    n INTEGER PRIMARY KEY,
+    subject TEXT NOT NULL,
+    acts_for TEXT NOT NULL,
+    UNIQUE (subject, acts_for)
+);
+
+-- Tools as calls name them.
+CREATE TABLE tool_ref (
+    n INTEGER PRIMARY KEY,
+    name TEXT NOT NULL,
+    version TEXT NOT NULL,
+    digest BLOB NOT NULL,
+    UNIQUE (digest, name, version)
+);
+
+-- What has to be fulfilled before a yes: the resolved obligation of policy as canonical JSON, under its digest (C-56).
+CREATE TABLE rule (
+    n INTEGER PRIMARY KEY,
+    digest BLOB NOT NULL UNIQUE,
+    document TEXT NOT NULL
+);
+
+-- Short texts that many rows share.
+CREATE TABLE word (
+    n INTEGER PRIMARY KEY,
+    text TEXT NOT NULL UNIQUE
+);
+
+-- Status: 0 queued, 1 running, 2 awaiting_hardware, 3 awaiting_consent, 4 awaiting_delegate, 5 awaiting_signal,
+-- 6 awaiting_timer, 7 cancelling, 8 failing, 9 done, 10 failed, 11 cancelled.
+-- Live: 1 has waits, 2 has open approvals, 4 has open calls, 8 has open obligations; loading skips what is not there.
+CREATE TABLE run (
+    n INTEGER PRIMARY KEY,
+    id BLOB NOT NULL UNIQUE,
+    pin INTEGER NOT NULL,
+    requester INTEGER NOT NULL,
+    input BLOB NOT NULL,
+    priority INTEGER NOT NULL,
+    session TEXT,
+    deadline INTEGER,
+    labels TEXT,
+    retry_of BLOB,
+    created_at INTEGER NOT NULL,
+    idempotency_key TEXT,
+    request_digest BLOB,
+
+    status INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    fence INTEGER NOT NULL,
+    live INTEGER NOT NULL,
+    delivery_state INTEGER,
+    delivery_mode INTEGER,
+    delivery_cause INTEGER,
+    delivery_attempts INTEGER,
+    delivery_error TEXT,
+    ready_at INTEGER,
+    retry_at INTEGER,
+    claim_worker BLOB,
+    claim_token INTEGER,
+    claim_deadline INTEGER,
+    claim_renewed_at INTEGER,
+    wait_mode INTEGER,
+    checkpoint BLOB,
+    journal_len INTEGER NOT NULL,
+    journal_digest BLOB NOT NULL,
+    events_len INTEGER NOT NULL,
+    events_digest BLOB NOT NULL,
+    receipts_len INTEGER NOT NULL,
+    receipts_digest BLOB,
+    log_lines INTEGER NOT NULL,
+    calls INTEGER NOT NULL,
+    active_us INTEGER NOT NULL,
+    body_bytes INTEGER NOT NULL,
+    clocks BLOB NOT NULL,
+    since INTEGER NOT NULL,
+    started_at INTEGER,
+    continuations INTEGER NOT NULL,
+    failure BLOB,
+    cancelled_by TEXT,
+    result BLOB,
+    finished_at INTEGER,
+
+    CHECK (status BETWEEN 0 AND 11),
+    -- R-25: a delivery exists exactly while the run is queued.
+    CHECK ((status = 0) = (ready_at IS NOT NULL) AND (status = 0) = (retry_at IS NOT NULL)),
+    -- R-26: a claim exists while active, perhaps while stopping, else never; its token is the largest given out.
+    CHECK (CASE WHEN status IN (1, 2) THEN claim_token IS NOT NULL
+                WHEN status IN (7, 8) THEN 1
+                ELSE claim_token IS NULL END),
+    CHECK (claim_token IS NULL OR claim_token = fence),
+    -- R-27: a parked run has a wait.
+    CHECK ((status BETWEEN 3 AND 6) = (wait_mode IS NOT NULL)),
+    CHECK (status NOT BETWEEN 3 AND 6 OR live & 1),
+    -- R-29: an ended run has its time and nothing that could move it.
+    CHECK ((status >= 9) = (finished_at IS NOT NULL)),
+    CHECK (status < 9 OR live & 9 = 0),
+    CHECK ((status = 9) = (result IS NOT NULL)),
+    CHECK ((status IN (8, 10)) = (failure IS NOT NULL)),
+    CHECK ((status IN (7, 11)) = (cancelled_by IS NOT NULL))
+);
+
+-- R-17: the last guard of a final row.
+CREATE TRIGGER run_final BEFORE UPDATE OF status ON run
+WHEN OLD.status >= 9 AND NEW.status <> OLD.status
+BEGIN
+    SELECT RAISE(ABORT, 'the status of a final run never changes');
+END;
+
+-- Claimable deliveries in the order of R-74.
+CREATE INDEX run_ready ON run (priority DESC, ready_at, id) WHERE status = 0;
+CREATE INDEX run_claimed ON run (claim_deadline) WHERE claim_token IS NOT NULL;
+CREATE INDEX run_deadline ON run (deadline) WHERE deadline IS NOT NULL AND finished_at IS NULL;
+CREATE INDEX run_status ON run (status) WHERE status <> 9;
+
+-- Idempotency keys: a 64-bit hash of namespace, principal and key. A hash that is taken by another key is followed by
+-- the next number; equality is judged by the run's row.
+CREATE TABLE admission (
+    hash INTEGER PRIMARY KEY,
+    run INTEGER NOT NULL
+);
+
+-- R-59: exists only while the run is not final.
+CREATE TABLE session (
+    namespace TEXT NOT NULL,
+    session TEXT NOT NULL,
+    run INTEGER NOT NULL,
+    PRIMARY KEY (namespace, session)
+) WITHOUT ROWID;
+
+-- Owner: 0 approval, 1 timer (its own owner). State: 0 live, 1 parked, 2 ended. Rows go when taken or closed.
+CREATE TABLE wait (
+    id BLOB PRIMARY KEY,
+    run INTEGER NOT NULL,
+    owner INTEGER NOT NULL,
+    approval BLOB,
+    call BLOB NOT NULL,
+    state INTEGER NOT NULL,
+    since INTEGER NOT NULL,
+    due_at INTEGER,
+    outcome BLOB,
+    CHECK ((owner = 0) = (approval IS NOT NULL)),
+    CHECK ((state = 2) = (outcome IS NOT NULL))
+) WITHOUT ROWID;
+CREATE INDEX wait_run ON wait (run);
+CREATE INDEX wait_due ON wait (due_at) WHERE due_at IS NOT NULL AND state < 2;
+
+-- Kind: 0 call, 1 gate, 2 settle. Status: 0 pending, 1 approved, 2 rejected, 3 expired, 4 cancelled. Phase of a yes:
+-- 0 open, 1 gated, 2 ended. Live: pending, or a yes that has not ended. What a binding repeats of its run is not kept.
+CREATE TABLE approval (
+    id BLOB PRIMARY KEY,
+    run INTEGER NOT NULL,
+    live INTEGER NOT NULL,
+    wait BLOB NOT NULL,
+    call BLOB NOT NULL,
+    kind INTEGER NOT NULL,
+    status INTEGER NOT NULL,
+    hop INTEGER NOT NULL,
+    call_scope INTEGER NOT NULL,
+    call_n INTEGER NOT NULL,
+    parent TEXT,
+    tool INTEGER NOT NULL,
+    revision INTEGER NOT NULL,
+    operands TEXT,
+    policy BLOB NOT NULL,
+    rule INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    lease_ms INTEGER,
+    binding BLOB NOT NULL,
+    arguments BLOB NOT NULL,
+    asked BLOB,
+    claim BLOB,
+    form BLOB,
+    expires_at INTEGER,
+    unrenderable INTEGER NOT NULL,
+    decided_at INTEGER,
+    valid_until INTEGER,
+    quorum_lost INTEGER,
+    cancelled_by TEXT,
+    phase INTEGER,
+    gate_at INTEGER,
+    ended_at INTEGER,
+    ending INTEGER,
+    ending_code TEXT,
+    votes BLOB,
+    answer BLOB,
+    -- Pending, or decided.
+    CHECK ((status = 0) = (decided_at IS NULL)),
+    CHECK ((status = 1) = (phase IS NOT NULL)),
+    CHECK (live = (status = 0 OR (status = 1 AND phase < 2)))
+) WITHOUT ROWID;
+CREATE INDEX approval_run ON approval (run, live);
+CREATE INDEX approval_pending ON approval (id) WHERE status = 0;
+CREATE INDEX approval_expiry ON approval (expires_at, id) WHERE status = 0 AND expires_at IS NOT NULL;
+
+-- A status leaves pending once (C-161).
+CREATE TRIGGER approval_decided BEFORE UPDATE OF status ON approval
+WHEN OLD.status <> 0 AND NEW.status <> OLD.status
+BEGIN
+    SELECT RAISE(ABORT, 'a decided approval is not decided again');
+END;
+
+-- State: 0 entered, 1 asked, 2 dispatched, 3 ambiguous, 4 ended. Live: not ended. Effect: 0 pure, 1 read, 2 write.
+-- Recovery: 0 retry, 1 idempotent, 2 lookup, 3 manual. Scope: 0 main, 1 engine. Asked is absent where it equals arguments.
+CREATE TABLE call (
+    id BLOB PRIMARY KEY,
+    run INTEGER NOT NULL,
+    live INTEGER NOT NULL,
+    position INTEGER,
+    scope INTEGER NOT NULL,
+    n INTEGER NOT NULL,
+    tool INTEGER NOT NULL,
+    effect INTEGER NOT NULL,
+    recovery INTEGER NOT NULL,
+    timeout_ms INTEGER NOT NULL,
+    asked BLOB,
+    arguments BLOB NOT NULL,
+    edited INTEGER NOT NULL,
+    approval BLOB,
+    settle BLOB,
+    state INTEGER NOT NULL,
+    rounds INTEGER NOT NULL,
+    receipt BLOB,
+    at INTEGER NOT NULL,
+    gate_attempt INTEGER,
+    gate_at INTEGER,
+    gate_token INTEGER,
+    outcome INTEGER,
+    outcome_code TEXT,
+    applied INTEGER,
+    body BLOB,
+    ended_at INTEGER,
+    CHECK (live = (state < 4)),
+    CHECK ((state = 4) = (outcome IS NOT NULL)),
+    CHECK (state NOT IN (2, 3) OR gate_at IS NOT NULL)
+) WITHOUT ROWID;
+CREATE INDEX call_run ON call (run, live);
+CREATE INDEX call_ambiguous ON call (id) WHERE state = 3;
+
+-- Kind: 0 hop (ref is its seq), 1 call (ref is its id). State: 0 open, 1 acknowledged.
+CREATE TABLE obligation (
+    run INTEGER NOT NULL,
+    kind INTEGER NOT NULL,
+    ref NOT NULL,
+    state INTEGER NOT NULL,
+    attempts INTEGER NOT NULL,
+    last_error TEXT,
+    retry_at INTEGER NOT NULL,
+    acknowledged_by TEXT,
+    acknowledged_at INTEGER,
+    PRIMARY KEY (run, kind, ref)
+) WITHOUT ROWID;
+CREATE INDEX obligation_open ON obligation (retry_at) WHERE state = 0;
+
+-- Kind: 0 checkpoint, 1 snapshot.
+CREATE TABLE debt (
+    run INTEGER NOT NULL,
+    kind INTEGER NOT NULL,
+    since INTEGER NOT NULL,
+    PRIMARY KEY (run, kind)
+) WITHOUT ROWID;
+
+-- All events of one command, packed, in order of commit.
+CREATE TABLE event (
+    n INTEGER PRIMARY KEY,
+    run INTEGER NOT NULL,
+    first INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    pack BLOB NOT NULL,
+    UNIQUE (run, first)
+);
+
+-- Journal entries that are no calls.
+CREATE TABLE journal (
+    run INTEGER NOT NULL,
+    position INTEGER NOT NULL,
+    entry BLOB NOT NULL,
+    PRIMARY KEY (run, position)
+) WITHOUT ROWID;
+
+CREATE TABLE receipt (
+    run INTEGER NOT NULL,
+    n INTEGER NOT NULL,
+    id BLOB NOT NULL,
+    digest BLOB NOT NULL,
+    record TEXT NOT NULL,
+    PRIMARY KEY (run, n)
+) WITHOUT ROWID;
+
+CREATE TABLE log (
+    run INTEGER NOT NULL,
+    n INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    text TEXT NOT NULL,
+    PRIMARY KEY (run, n)
+) WITHOUT ROWID;
+
+-- Codec: 0 plain, 1 zstd. Key: the first eight bytes of the digest.
+CREATE TABLE body (
+    n INTEGER PRIMARY KEY,
+    run INTEGER NOT NULL,
+    key INTEGER NOT NULL,
+    codec INTEGER NOT NULL,
+    len INTEGER NOT NULL,
+    bytes BLOB NOT NULL
+);
+CREATE INDEX body_run ON body (run, key);
+
+-- One current checkpoint a run (R-319), and the frozen guest beside it.
+CREATE TABLE checkpoint (
+    run INTEGER PRIMARY KEY,
+    codec INTEGER NOT NULL,
+    len INTEGER NOT NULL,
+    bytes BLOB NOT NULL
+);
+CREATE TABLE snapshot (
+    run INTEGER PRIMARY KEY,
+    codec INTEGER NOT NULL,
+    len INTEGER NOT NULL,
+    bytes BLOB NOT NULL
+);
+
+-- What many runs share: sources, plans, tool specs, schemas, grants.
+CREATE TABLE blob (
+    n INTEGER PRIMARY KEY,
+    digest BLOB NOT NULL UNIQUE,
+    codec INTEGER NOT NULL,
+    len INTEGER NOT NULL,
+    bytes BLOB NOT NULL
+);

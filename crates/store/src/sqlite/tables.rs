@@ -1,0 +1,369 @@
+//! Loading the rows a command starts from, and saving what its decision changed.
+//!
+//! Owns the statements of the write connection. It adds nothing to a decision and leaves nothing out of it: all of a
+//! [`Change`] is in the one transaction that is open while it is saved.
+
+use protocol::call::Call;
+use protocol::command::{Act, Admit, Command, KnownKey, Renew, Renewed, Subject};
+use protocol::decide::{self, Loaded};
+use protocol::digest::Digest;
+use protocol::id::{ApprovalId, CallId, RunId};
+use protocol::rows::{Change, Debt, NewBody, Rows, Set};
+use protocol::run::{Body, Run, Status};
+use protocol::time::Time;
+use rusqlite::Connection;
+
+use super::admission::{Found, Scoped};
+use super::body::{Packed, Place};
+use super::fault::Fault;
+use super::names::Names;
+use super::run::{Live, Stored};
+use super::{admission, approval, body, call, event, journal, obligation, run, wait};
+
+pub(super) struct Tables<'c> {
+    db: &'c Connection,
+    pub(super) names: Names,
+    run: run::Table<'c>,
+    wait: wait::Table<'c>,
+    approval: approval::Table<'c>,
+    call: call::Table<'c>,
+    obligation: obligation::Table<'c>,
+    admission: admission::Table<'c>,
+    event: event::Table<'c>,
+    journal: journal::Table<'c>,
+    body: body::Table<'c>,
+}
+
+/// What the store knows of loaded rows beside the rows.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Held {
+    kind: HeldKind,
+    /// Digest of the request that an admission came with.
+    request: Option<Digest>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum HeldKind {
+    /// No run yet; its key goes under this number.
+    New { hash: Option<i64> },
+    Run { n: i64, checkpoint: Option<(u32, Body)>, snapshot: Option<Body> },
+    Nothing,
+}
+
+/// Bodies that a caller compressed before it sent its command.
+pub(crate) type Packs = [(Digest, Packed)];
+
+impl<'c> Tables<'c> {
+    pub(super) fn prepare(db: &'c Connection) -> rusqlite::Result<Tables<'c>> {
+        Ok(Tables {
+            db,
+            names: Names::default(),
+            run: run::Table::prepare(db)?,
+            wait: wait::Table::prepare(db)?,
+            approval: approval::Table::prepare(db)?,
+            call: call::Table::prepare(db)?,
+            obligation: obligation::Table::prepare(db)?,
+            admission: admission::Table::prepare(db)?,
+            event: event::Table::prepare(db)?,
+            journal: journal::Table::prepare(db)?,
+            body: body::Table::prepare(db)?,
+        })
+    }
+
+    /// Everything that a decision on `command` may see.
+    pub(super) fn load(&mut self, command: &Command) -> Result<(Loaded, Held), Fault> {
+        let nothing = (Loaded::Missing, Held { kind: HeldKind::Nothing, request: None });
+        match command.subject() {
+            Subject::New(admit) => self.load_new(admit),
+            Subject::Run(id) => match self.run.by_id(id, self.db, &self.names)? {
+                Some(stored) => self.load_rows(stored, None),
+                None => Ok(nothing),
+            },
+            Subject::Approval(id) => match self.approval.run_of(id)? {
+                Some(n) => self.load_owner(n, Some(id)),
+                None => Ok(nothing),
+            },
+            Subject::Wait(id) => match self.wait.run_of(id)? {
+                Some(n) => self.load_owner(n, None),
+                None => Ok(nothing),
+            },
+        }
+    }
+
+    fn load_new(&mut self, admit: &Admit) -> Result<(Loaded, Held), Fault> {
+        let namespace = admit.by.principal.namespace.as_str();
+        let principal = admit.by.principal.id.as_str();
+        let found = match admit.idempotency_key.as_deref() {
+            Some(key) => Some(self.admission.find(Scoped { namespace, principal, key })?),
+            None => None,
+        };
+        let earlier = match found {
+            Some(Found::Known { run, request }) => self.earlier(run)?.map(|run| (request, run)),
+            Some(Found::Free(_)) | None => match self.run.by_id(admit.run, self.db, &self.names)? {
+                // A run without such a digest was not made by a request that could be equal to this one.
+                Some(stored) => {
+                    let request = self.admission.request_of(stored.n)?.unwrap_or(Digest::ZERO);
+                    Some((request, Box::new(stored.run)))
+                }
+                None => None,
+            },
+        };
+        let known = earlier.map(|(request_digest, run)| (KnownKey { run: run.id, request_digest }, run));
+        let session = match &admit.session {
+            Some(session) => self.admission.holder(namespace, session)?.map(RunId::from_bytes),
+            None => None,
+        };
+        let hash = match found {
+            Some(Found::Free(hash)) => Some(hash),
+            _ => None,
+        };
+        let held = Held { kind: HeldKind::New { hash }, request: Some(admit.request_digest) };
+        Ok((Loaded::New { known, session }, held))
+    }
+
+    fn earlier(&mut self, n: i64) -> Result<Option<Box<Run>>, Fault> {
+        Ok(self.run.by_n(n, self.db, &self.names)?.map(|stored| Box::new(stored.run)))
+    }
+
+    fn load_owner(&mut self, n: i64, named: Option<ApprovalId>) -> Result<(Loaded, Held), Fault> {
+        match self.run.by_n(n, self.db, &self.names)? {
+            Some(stored) => self.load_rows(stored, named),
+            None => Err(Fault::Broken(format!("a row belongs to run number {n}, which is not there"))),
+        }
+    }
+
+    fn load_rows(&mut self, stored: Stored, named: Option<ApprovalId>) -> Result<(Loaded, Held), Fault> {
+        let Stored { n, live, run } = stored;
+        let has = |kind| live.has(kind);
+        let waits = if has(Live::WAITS) { self.wait.of_run(n, run.id)? } else { Vec::new() };
+        let mut calls = match has(Live::CALLS) {
+            true => self.call.open(n, run.id, self.db, &self.names)?,
+            false => Vec::new(),
+        };
+        let mut approvals = match has(Live::APPROVALS) {
+            true => self.approval.live(n, &run, self.db, &self.names)?,
+            false => Vec::new(),
+        };
+        // A call that is still open is told what became of its question, decided or not.
+        let asked = calls.iter().flat_map(|c| [c.approval, c.settle]).flatten();
+        let wanted: Vec<ApprovalId> = asked.chain(named).collect();
+        for id in wanted {
+            if !approvals.iter().any(|known| known.id == id) {
+                approvals.extend(self.approval.by_id(id, n, &run, self.db, &self.names)?);
+            }
+        }
+        let wanted: Vec<CallId> = approvals.iter().map(|a| a.call).collect();
+        for id in wanted {
+            if !calls.iter().any(|known| known.id == id) {
+                calls.extend(self.call.by_id(id, n, run.id, self.db, &self.names)?);
+            }
+        }
+        let obligations = if has(Live::OBLIGATIONS) { self.obligation.open(n, run.id)? } else { Vec::new() };
+        let checkpoint = run.checkpoint.as_ref().map(|c| (c.n, c.body));
+        let snapshot = run.checkpoint.as_ref().and_then(|c| c.snapshot.as_ref()).map(|s| s.body);
+        let rows = Rows {
+            run,
+            waits: Set::load(waits),
+            approvals: Set::load(approvals),
+            calls: Set::load(calls),
+            obligations: Set::load(obligations),
+        };
+        let held = Held { kind: HeldKind::Run { n, checkpoint, snapshot }, request: None };
+        Ok((Loaded::Rows(Box::new(rows)), held))
+    }
+
+    /// Writes a change whole, or stops at the first thing that does not fit; the caller then rolls back.
+    pub(super) fn save(&mut self, change: &Change, held: Held, packs: &Packs) -> Result<(), Fault> {
+        let rows = &change.rows;
+        let run = &rows.run;
+        let live = live(rows);
+        let (n, fresh) = match (held.kind, change.before) {
+            (HeldKind::New { hash }, None) => (self.save_new(change, held.request, hash, live)?, true),
+            (HeldKind::Run { n, .. }, Some(before)) => {
+                self.run.update(run, live, n, before, self.db, &self.names)?;
+                (n, false)
+            }
+            _ => return Err(Fault::Broken(format!("{} was not loaded as it is saved", run.id))),
+        };
+        for (wait, mark) in rows.waits.dirty() {
+            self.wait.save(wait, mark, n)?;
+        }
+        for (call, mark) in rows.calls.dirty() {
+            self.call.save(call, mark, n, self.db, &self.names)?;
+        }
+        for (approval, mark) in rows.approvals.dirty() {
+            self.approval.save(approval, mark, (n, run), self.db, &self.names)?;
+        }
+        for (obligation, mark) in rows.obligations.dirty() {
+            self.obligation.save(obligation, mark, n)?;
+        }
+        self.save_appended(change, n)?;
+        self.save_bodies(change, held, n, fresh, packs)?;
+        if let (Some(session), true) = (&run.session, ends(change)) {
+            self.admission.free(&run.namespace, session, n)?;
+        }
+        Ok(())
+    }
+
+    fn save_new(
+        &mut self,
+        change: &Change,
+        request: Option<Digest>,
+        hash: Option<i64>,
+        live: Live,
+    ) -> Result<i64, Fault> {
+        let run = &change.rows.run;
+        let key = change.key.as_ref().map(|(key, _)| key.as_str());
+        let n = self.run.insert(run, live, (key, request), self.db, &self.names)?;
+        if let Some(hash) = hash {
+            self.admission.insert(hash, n)?;
+        }
+        if let Some(session) = &run.session {
+            self.admission.take(&run.namespace, session, n)?;
+        }
+        Ok(n)
+    }
+
+    fn save_appended(&mut self, change: &Change, n: i64) -> Result<(), Fault> {
+        self.event.append(n, &change.events)?;
+        for row in &change.journal {
+            self.journal.entry(n, row)?;
+        }
+        for receipt in &change.receipts {
+            self.journal.receipt(n, receipt)?;
+        }
+        for line in &change.log {
+            self.journal.line(n, line)?;
+        }
+        for debt in &change.debts {
+            self.obligation.owe(n, *debt, change.now)?;
+        }
+        Ok(())
+    }
+
+    fn save_bodies(&mut self, change: &Change, held: Held, n: i64, fresh: bool, packs: &Packs) -> Result<(), Fault> {
+        let checkpoint = change.rows.run.checkpoint.as_ref();
+        let (before, frozen) = match held.kind {
+            HeldKind::Run { checkpoint, snapshot, .. } => (checkpoint, snapshot),
+            _ => (None, None),
+        };
+        let renewed = checkpoint.filter(|c| before.is_none_or(|(n, body)| (n, body) != (c.n, c.body)));
+        let snapshot = renewed.and_then(|c| c.snapshot.as_ref()).map(|s| s.body);
+        for (i, new) in change.bodies.iter().enumerate() {
+            let place = match new.body {
+                body if renewed.is_some_and(|c| c.body == body) => Place::Checkpoint,
+                body if snapshot == Some(body) => Place::Snapshot,
+                _ => Place::Body,
+            };
+            let packed = packs.iter().find(|(digest, _)| *digest == new.body.digest).map(|(_, packed)| packed);
+            // The first body of a new run cannot be there already.
+            self.body.put(n, place, new, packed, fresh && i == 0)?;
+        }
+        if frozen.is_some() && renewed.is_some() && snapshot.is_none() {
+            self.body.forget(n, Place::Snapshot)?;
+        }
+        for debt in &change.paid {
+            match debt {
+                Debt::Checkpoint => self.body.forget(n, Place::Checkpoint)?,
+                Debt::Snapshot => self.body.forget(n, Place::Snapshot)?,
+            }
+            self.obligation.pay(n, *debt)?;
+        }
+        Ok(())
+    }
+
+    /// All claims of a worker. A claim whose run is gone, or cannot be read, is stale or left to the next pass.
+    pub(super) fn renew(&mut self, renew: &Renew, now: Time) -> Result<Vec<(RunId, Renewed)>, Fault> {
+        let mut answers = Vec::with_capacity(renew.claims.len());
+        for (id, token) in &renew.claims {
+            let stored = match self.run.by_id(*id, self.db, &self.names) {
+                Ok(stored) => stored,
+                // One bad row does not cost a worker its other claims.
+                Err(Fault::Corrupt(corrupt)) => {
+                    tracing::error!(run = %id, %corrupt, "a claim cannot be renewed");
+                    continue;
+                }
+                Err(other) => return Err(other),
+            };
+            let Some(Stored { n, mut run, .. }) = stored else {
+                answers.push((*id, Renewed::StaleClaim));
+                continue;
+            };
+            let renewed = decide::renew(&mut run, *token, renew, now);
+            if let (Renewed::Until { .. }, Some(claim)) = (renewed, run.claim()) {
+                self.run.renew(n, claim)?;
+            }
+            answers.push((*id, renewed));
+        }
+        Ok(answers)
+    }
+
+    pub(super) fn db(&self) -> &'c Connection {
+        self.db
+    }
+}
+
+/// Whether this change brings the run to its end.
+fn ends(change: &Change) -> bool {
+    change.run().status().is_final() && change.before.is_none_or(|(status, _): (Status, u64)| !status.is_final())
+}
+
+/// Which live rows the run has once the change is saved. The rows loaded are all live ones, so this is exact.
+fn live(rows: &Rows) -> Live {
+    let mut live = 0;
+    let mut set = |kind, has: bool| live |= if has { kind } else { 0 };
+    set(Live::WAITS, rows.waits.iter().next().is_some());
+    set(Live::APPROVALS, rows.approvals.iter().any(approval::is_live));
+    set(Live::CALLS, rows.calls.iter().any(|call: &Call| !call.is_ended()));
+    set(Live::OBLIGATIONS, rows.obligations.iter().any(|o| o.is_open()));
+    Live(live)
+}
+
+/// Compresses the bodies of a command before the writer sees it; large ones on a thread that may take its time.
+pub(crate) async fn pack(work: &super::Work) -> Box<Packs> {
+    let super::Work::Run(command) = work else { return Box::default() };
+    let mut worth: Vec<&NewBody> = Vec::new();
+    bodies(command, &mut |body| {
+        if Packed::is_worth(&body.bytes) {
+            worth.push(body);
+        }
+    });
+    if worth.is_empty() {
+        return Box::default();
+    }
+    let all: Vec<NewBody> = worth.into_iter().cloned().collect();
+    let total: usize = all.iter().map(|body| body.bytes.len()).sum();
+    let compress = move || all.iter().map(|body| (body.body.digest, Packed::of(&body.bytes))).collect::<Box<Packs>>();
+    if total < LARGE {
+        return compress();
+    }
+    // A task that is cancelled only leaves the bodies as they are.
+    tokio::task::spawn_blocking(compress).await.unwrap_or_default()
+}
+
+/// Bytes that take longer to compress than a task may hold its thread: about a millisecond.
+const LARGE: usize = 256 * 1024;
+
+/// The new bodies that a command brings.
+fn bodies<'a>(command: &'a Command, each: &mut impl FnMut(&'a NewBody)) {
+    match command {
+        Command::Admit(admit) => each(&admit.input),
+        Command::Hop(hop) => {
+            hop.progress.bodies.iter().for_each(&mut *each);
+            match &hop.act {
+                Act::Park { checkpoint, .. } | Act::HandBack { checkpoint: Some(checkpoint) } => {
+                    each(&checkpoint.body);
+                    checkpoint.snapshot.iter().for_each(|(_, body)| body.iter().for_each(&mut *each));
+                }
+                Act::Finish { result } => each(result),
+                _ => {}
+            }
+        }
+        Command::Decide(decide) => {
+            decide.reason.iter().for_each(&mut *each);
+            decide.answer.iter().for_each(|answer| each(&answer.body));
+        }
+        Command::Claim(_) | Command::Expire(_) | Command::Cancel(_) => {}
+        Command::Recover { .. } | Command::Clean { .. } => {}
+    }
+}
