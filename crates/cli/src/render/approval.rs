@@ -157,3 +157,44 @@ fn rule(rule: &Rule) -> String {
     let _ = write!(text, "; at expiry: {}", rule.on_expiry.as_str());
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::samples;
+    use expect_test::expect;
+
+    #[test]
+    fn an_approval_shows_the_exact_arguments_and_the_claim_apart() {
+        let asked = Approval { claim: Some("just a small one\u{202e}".into()), ..samples::approval() };
+        expect![[r#"
+            apr_01m8nwmc7ce009jh69rck9w39q  payments.refund  pending, expires in 23h
+
+            payments.refund@1: may this call go ahead?
+              Refund an order
+            arguments, exactly:
+              {
+                "amount": 250.5,
+                "order_id": "o-7"
+              }
+            digest sha256:1d4bde2c94cec964e480cc8717fb3213b58ee58b3b0b74c63b5aa03f30f2e040
+            what the agent claims (its words, not checked):
+              > just a small one<U+202E>
+            run run_01m8nwmbe0e00bsaekf59edd1r (refund), call run_01m8nwmbe0e00bsaekf59edd1r/main/2
+            asked by local 1m ago
+            rule: 1 of role finance; at expiry: reject
+            so far: 0 of 1 to approve, 0 to reject, 0 abstained
+
+            hint: stasis approve apr_01m8nwmc7ce009jh69rck9w39q; stasis reject apr_01m8nwmc7ce009jh69rck9w39q --reason ...
+        "#]].assert_eq(&show(&asked, samples::now())); // C-140
+    }
+
+    #[test]
+    fn a_list_has_one_line_for_each_approval() {
+        expect![[r#"
+            APPROVAL                        STATUS   FOR              ARGUMENTS                          WORKFLOW  ASKED   EXPIRES
+            apr_01m8nwmc7ce009jh69rck9w39q  pending  payments.refund  {"amount":250.5,"order_id":"o-7"}  refund    1m ago  in 23h
+        "#]].assert_eq(&list(&[samples::approval()], samples::now()));
+        assert_eq!(list(&[], samples::now()), "no approvals\n");
+    }
+}

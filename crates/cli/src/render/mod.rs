@@ -7,6 +7,8 @@ pub(crate) mod approval;
 pub(crate) mod events;
 pub(crate) mod lists;
 pub(crate) mod run;
+#[cfg(test)]
+mod samples;
 
 use api::Json;
 use protocol::time::Time;

@@ -13,6 +13,11 @@ fn prose(status: Status) -> String {
     status.as_str().to_ascii_uppercase()
 }
 
+/// How long it has been so.
+fn lasted(since: Time, now: Time) -> String {
+    span_ms(now.since(since).as_millis())
+}
+
 pub(crate) fn list(runs: &[Run], now: Time) -> String {
     if runs.is_empty() {
         return "no runs\n".into();
@@ -22,12 +27,12 @@ pub(crate) fn list(runs: &[Run], now: Time) -> String {
             run.id.to_string(),
             run.workflow.clone(),
             run.status.to_string(),
-            relative(run.since_at, now),
+            lasted(run.since_at, now),
             relative(run.created_at, now),
             waits_short(run),
         ]
     });
-    table(&["RUN", "WORKFLOW", "STATUS", "SINCE", "CREATED", "WAITS FOR"], rows.collect())
+    table(&["RUN", "WORKFLOW", "STATUS", "FOR", "CREATED", "WAITS FOR"], rows.collect())
 }
 
 fn waits_short(run: &Run) -> String {
@@ -38,7 +43,7 @@ fn waits_short(run: &Run) -> String {
 /// Status and what follows from it, in a few lines.
 pub(crate) fn brief(run: &Run, now: Time) -> String {
     let mut text = format!("{}  {}@{}  {}", run.id, run.workflow, run.revision, prose(run.status));
-    let _ = writeln!(text, "  since {}", relative(run.since_at, now));
+    let _ = writeln!(text, "  for {}", lasted(run.since_at, now));
     if let Some(result) = &run.result {
         let _ = writeln!(text, "result:\n{}", indent(&visible(&pretty(result)), "  ").trim_end());
     }
@@ -148,9 +153,9 @@ fn section(text: &mut String, title: &str, lines: impl Iterator<Item = String>) 
 
 fn wait_line(wait: &WaitingFor, now: Time) -> String {
     let name = wait.name.as_deref().map(|name| format!(" {}", visible(name))).unwrap_or_default();
-    let due = wait.due_at.map(|due| format!(", until {}", relative(due, now))).unwrap_or_default();
+    let due = wait.due_at.map(|due| format!(", due {}", relative(due, now))).unwrap_or_default();
     let tier = wait.tier.map(|tier| format!(", guest {}", tier.as_str())).unwrap_or_default();
-    format!("{}{name}  {}  since {}{due}{tier}", wait.kind.as_str(), wait.id, relative(wait.since_at, now))
+    format!("{}{name}  {}  for {}{due}{tier}", wait.kind.as_str(), wait.id, lasted(wait.since_at, now))
 }
 
 /// The clocks that ran, longest names left out.
@@ -186,10 +191,10 @@ pub(crate) fn outcome(outcome: &Outcome, now: Time) -> String {
 
 pub(crate) fn explain(explain: &Explain, now: Time) -> String {
     let mut text = format!(
-        "{}  {}  since {}\n{}\n",
+        "{}  {}  for {}\n{}\n",
         explain.run,
         prose(explain.status),
-        relative(explain.since_at, now),
+        lasted(explain.since_at, now),
         visible(&explain.why)
     );
     section(&mut text, "waits", explain.waits.iter().map(|wait| explained(wait, now)));
@@ -214,10 +219,91 @@ fn explained(wait: &ExplainedWait, now: Time) -> String {
     let due = or_dash(wait.due_at.map(|due| relative(due, now)));
     let name = wait.name.as_deref().map(visible).unwrap_or_default();
     format!(
-        "{} {name}  {}  since {}, due {due}\n  ended by {}",
+        "{} {name}  {}  for {}, due {due}\n  ended by {}",
         wait.kind.as_str(),
         wait.id,
-        relative(wait.since_at, now),
+        lasted(wait.since_at, now),
         visible(&wait.ended_by)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::samples;
+    use api::Json;
+    use expect_test::expect;
+
+    #[test]
+    fn a_list_has_one_line_for_each_run() {
+        expect![[r#"
+            RUN                             WORKFLOW  STATUS            SINCE    CREATED  WAITS FOR
+            run_01m8nwmbe0e00bsaekf59edd1r  refund    awaiting_consent  59s ago  1m ago   payments.refund
+        "#]]
+        .assert_eq(&list(&[samples::run()], samples::now()));
+        assert_eq!(list(&[], samples::now()), "no runs\n");
+    }
+
+    #[test]
+    fn the_story_of_a_parked_run_says_what_it_waits_for() {
+        let text = story(&samples::run(), &[], &[samples::approval()], samples::now());
+        expect![[r#"
+            run_01m8nwmbe0e00bsaekf59edd1r  refund@1  AWAITING_CONSENT  since 59s ago
+
+            started by local 1m ago, queue default, priority 50
+            calls 2 of 10000, active 4ms of 1m, hop 0
+            time: active 4ms, calls 11ms, person 2s
+
+            waits for
+              approval payments.refund  apr_01m8nwmc7ce009jh69rck9w39q  since 1m ago, until in 23h, guest frozen
+
+            approvals
+              apr_01m8nwmc7ce009jh69rck9w39q  payments.refund  pending, expires in 23h
+        "#]]
+        .assert_eq(&text);
+    }
+
+    #[test]
+    fn an_outcome_ends_with_what_can_be_done() {
+        let waits = Outcome { approval: None, run: samples::run(), approvals: vec![samples::approval()], jobs: vec![] };
+        expect![[r#"
+            run_01m8nwmbe0e00bsaekf59edd1r  refund@1  AWAITING_CONSENT  since 59s ago
+
+            waits for approval apr_01m8nwmc7ce009jh69rck9w39q  payments.refund  pending, expires in 23h
+            hint: stasis approval show apr_01m8nwmc7ce009jh69rck9w39q; stasis approve apr_01m8nwmc7ce009jh69rck9w39q; stasis reject apr_01m8nwmc7ce009jh69rck9w39q
+        "#]].assert_eq(&outcome(&waits, samples::now()));
+    }
+
+    #[test]
+    fn a_failure_shows_its_traceback_and_a_result_its_own_numbers() {
+        let failure = Failure {
+            code: "step_failed".into(),
+            message: "ValueError: no such order".into(),
+            detail: Some(Json::parse(r#"{"line":7,"traceback":"Traceback:\n  line 7"}"#).unwrap()),
+        };
+        let failed = Run { status: Status::Failed, failure: Some(failure), ..samples::run() };
+        let done = Run { status: Status::Done, result: Some(Json::parse(r#"{"n":1.50}"#).unwrap()), ..samples::run() };
+        expect![[r#"
+            run_01m8nwmbe0e00bsaekf59edd1r  refund@1  FAILED  since 59s ago
+            failure step_failed: ValueError: no such order
+              Traceback:
+                line 7
+        "#]]
+        .assert_eq(&brief(&failed, samples::now()));
+        expect![[r#"
+            run_01m8nwmbe0e00bsaekf59edd1r  refund@1  DONE  since 59s ago
+            result:
+              {
+                "n": 1.50
+              }
+        "#]]
+        .assert_eq(&brief(&done, samples::now()));
+    }
+
+    #[test]
+    fn a_queued_run_says_how_to_go_on() {
+        let queued = Run { status: Status::Queued, ..samples::run() };
+        let hint = format!("hint: stasis run wait {}\n", queued.id);
+        assert!(brief(&queued, samples::now()).ends_with(&hint)); // I-19
+    }
 }

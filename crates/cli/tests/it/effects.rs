@@ -1,0 +1,84 @@
+//! Effects in the world: the refund example against its real server (I-8, I-2).
+
+use crate::home::{Home, text};
+use crate::payments::Payments;
+
+#[test]
+fn a_refund_waits_for_a_person_and_is_paid_once() {
+    let mut home = Home::new();
+    let payments = Payments::start(&mut home, &[]);
+    let outcome = home.json(3, &["run", "refund.py", "--input", "@order.json"]); // I-2
+    assert_eq!(outcome["approvals"][0]["arguments"]["amount"], 250.5); // C-68
+    assert_eq!(payments.ledger(), [] as [serde_json::Value; 0]);
+    let decided = home.json(0, &["approve", text(&outcome, "/approvals/0/id")]);
+    assert_eq!(text(&decided, "/run/status"), "done", "{decided}");
+    assert_eq!(text(&decided, "/approval/dispatch/outcome"), "ok"); // C-136
+    assert_eq!(payments.ledger().len(), 1); // C-117
+    let shown = home.json(0, &["run", "show", text(&outcome, "/run/id")]);
+    assert_eq!(text(&shown, "/effects/0/applied"), "yes"); // I-41
+}
+
+#[test]
+fn an_edit_pays_what_the_approver_wrote() {
+    let mut home = Home::new();
+    let payments = Payments::start(&mut home, &[]);
+    let outcome = home.json(3, &["run", "refund.py", "--input", "@order.json"]);
+    let approval = text(&outcome, "/approvals/0/id");
+    let stale = text(&outcome, "/approvals/0/plan_digest");
+    let refused = home.problem(8, &["approve", approval, "--digest", stale]);
+    assert_eq!(text(&refused, "/code"), "args_digest_mismatch"); // I-6
+    let decided = home.json(0, &["approve", approval, "--edit", r#"{"order_id":"o-7","amount":100.50}"#]);
+    assert_eq!(decided["approval"]["revision"], 2); // C-184
+    assert_eq!(text(&decided, "/run/status"), "done", "{decided}");
+    assert_eq!(payments.ledger()[0]["amount"], 100.5); // I-6
+}
+
+#[test]
+fn an_effect_whose_outcome_is_lost_is_settled_by_a_person() {
+    let mut home = Home::new();
+    let payments = Payments::start(&mut home, &["--die-after-apply", "1"]);
+    let manual = std::fs::read_to_string(home.path().join("stasis.toml")).expect("the configuration is there");
+    home.write("stasis.toml", &manual.replacen("recovery = \"idempotent\"", "recovery = \"manual\"", 1));
+    let outcome = home.json(3, &["run", "refund.py", "--input", "@order.json"]);
+    let decided = home.json(0, &["approve", text(&outcome, "/approvals/0/id")]);
+    assert_eq!(text(&decided, "/run/status"), "awaiting_consent", "{decided}"); // C-237
+    assert_eq!(text(&decided, "/approvals/0/kind"), "settle"); // C-232
+    assert_eq!(payments.ledger().len(), 1);
+
+    let open = home.json(0, &["effect", "list", "--ambiguous"]);
+    let call = text(&open, "/items/0/call"); // I-8
+    let unreasoned = home.problem(2, &["effect", "settle", call, "--did-not-happen"]);
+    assert_eq!(text(&unreasoned, "/code"), "reason_required"); // C-240
+    let words = ["effect", "settle", call, "--happened", r#"{"id":"refund-1","amount":250.5}"#, "--reason", "seen"];
+    let settled = home.json(0, &words); // I-8
+    assert_eq!(text(&settled, "/approval/answer/id"), "refund-1");
+    assert_eq!(payments.ledger().len(), 1); // C-239
+    assert!(home.json(0, &["effect", "list", "--ambiguous"])["items"].as_array().is_some_and(Vec::is_empty)); // I-8
+}
+
+#[test]
+fn tools_are_listed_shown_and_withdrawn() {
+    let mut home = Home::new();
+    let payments = Payments::start(&mut home, &[]);
+    let outcome = home.json(3, &["run", "refund.py", "--input", "@order.json"]);
+    let tools = home.json(0, &["tool", "list"]).to_string();
+    assert!(tools.contains("payments.refund") && tools.contains("stasis.gate"), "{tools}"); // I-9
+    let tool = home.json(0, &["tool", "show", "payments.refund@1"]);
+    assert_eq!(text(&tool, "/effect"), "write"); // I-9
+    home.problem(7, &["tool", "show", "payments.refund@9"]);
+    home.json(0, &["tool", "withdraw", "payments.refund", "--reason", "wrong account"]);
+    let decided = home.json(0, &["approve", text(&outcome, "/approvals/0/id")]);
+    assert_ne!(text(&decided, "/run/status"), "awaiting_consent", "{decided}");
+    assert_eq!(payments.ledger().len(), 0); // C-45
+}
+
+#[test]
+fn the_doctor_looks_at_everything_and_exits_by_what_it_found() {
+    let mut home = Home::new();
+    let _payments = Payments::start(&mut home, &[]);
+    home.stasis(&["run", "refund.py", "--input", "@order.json"]);
+    let said = home.stasis(&["doctor"]);
+    let report = said.object();
+    assert_eq!(said.code, i32::from(report["ok"] != true), "{said:?}"); // I-11
+    assert!(report["checks"].as_array().is_some_and(|checks| checks.len() > 3), "{report}"); // I-11
+}

@@ -1,0 +1,101 @@
+//! Every way to end, by its exit code and its problem (I-2, I-16, I-47).
+
+use crate::cycle::ASKS;
+use crate::home::{Home, text};
+
+#[test]
+fn a_run_that_ends_decides_the_exit() {
+    let home = Home::new();
+    home.write("good.py", "result = {\"n\": inputs[\"n\"]}\n");
+    home.write("bad.py", "x = 1\nraise ValueError(\"no such order\")\n");
+    let done = home.stasis(&["run", "good.py", "--input", r#"{"n":12345678901234567890}"#]);
+    assert_eq!(done.code, 0); // I-2
+    assert!(done.stdout.contains(r#""result":{"n":12345678901234567890}"#), "{}", done.stdout); // I-40
+    let failed = home.json(4, &["run", "bad.py"]); // I-2
+    assert_eq!(text(&failed, "/run/failure/code"), "step_failed"); // I-41
+    assert_eq!(text(&failed, "/run/failure/message"), "ValueError: no such order"); // W-150
+    assert_eq!(failed["run"]["failure"]["detail"]["line"], 2); // I-41
+}
+
+#[test]
+fn a_cancelled_run_exits_5_and_cancelling_it_does_not() {
+    let home = Home::new();
+    home.write("asks.py", ASKS);
+    let run = text(&home.json(3, &["run", "asks.py"]), "/run/id").to_owned();
+    let cancelled = home.json(0, &["run", "cancel", &run, "--reason", "enough"]);
+    assert_eq!(text(&cancelled, "/status"), "cancelled");
+    assert_eq!(cancelled["changed"], true); // I-24
+    let again = home.json(0, &["run", "cancel", &run]);
+    assert_eq!(again["changed"], false); // R-273
+    home.json(5, &["run", "wait", &run]); // I-2
+}
+
+#[test]
+fn what_is_refused_before_a_run_leaves_none() {
+    let home = Home::new();
+    home.write("broken.py", "x = 1\nif x\n    pass\n");
+    home.write(
+        "picky.py",
+        "# /// script\n# [tool.stasis]\n# input = { type = \"object\", required = [\"id\"] }\n# ///\nresult = 1\n",
+    );
+    let broken = home.problem(2, &["run", "broken.py"]); // I-2
+    assert_eq!(text(&broken, "/code"), "source_invalid"); // W-152
+    assert_eq!(broken["errors"][0]["line"], 2); // W-152
+    let picky = home.problem(2, &["run", "picky.py"]);
+    assert_eq!(text(&picky, "/code"), "invalid_input"); // R-44
+    let unreadable = home.problem(2, &["run", "absent.py"]);
+    assert_eq!(text(&unreadable, "/code"), "input_unreadable"); // I-47
+    let words = home.problem(2, &["run", "picky.py", "--input", "{"]);
+    assert_eq!(text(&words, "/code"), "input_unreadable"); // I-47
+    assert_eq!(home.json(0, &["run", "list"])["items"].as_array().map(Vec::len), Some(0)); // I-2
+}
+
+#[test]
+fn a_verb_that_is_not_built_is_not_taken_for_a_file() {
+    let home = Home::new();
+    home.write("fork", "result = 1\n");
+    let refused = home.problem(2, &["run", "fork"]);
+    assert!(text(&refused, "/hint").contains("./fork"), "{refused}"); // I-2
+}
+
+#[test]
+fn what_is_not_there_exits_7() {
+    let home = Home::new();
+    let run = "run_01m8nwmbe0e00bsaekf59edd1r";
+    let absent = home.problem(7, &["run", "show", run]);
+    assert_eq!(text(&absent, "/code"), "store_absent"); // I-47
+    assert!(!home.path().join(".stasis").exists()); // I-19
+    home.write("good.py", "result = 1\n");
+    home.json(0, &["run", "good.py"]);
+    let unknown = home.problem(7, &["run", "show", run]);
+    assert_eq!(text(&unknown, "/code"), "not_found"); // I-16
+}
+
+#[test]
+fn a_configuration_with_faults_names_each_and_starts_nothing() {
+    let home = Home::new();
+    home.write("good.py", "result = 1\n");
+    home.write("stasis.toml", "[server]\nlistn = \"127.0.0.1:1\"\n\n[worker]\nclaim_ttl = \"soon\"\n");
+    let refused = home.problem(2, &["run", "good.py"]);
+    assert_eq!(text(&refused, "/code"), "config_invalid"); // I-47
+    assert_eq!(refused["errors"][0]["line"], 2); // I-47
+    assert!(refused["errors"][0].to_string().contains("listen"), "{refused}"); // I-60
+    assert_eq!(refused["errors"][1]["line"], 5); // I-47
+}
+
+#[test]
+fn for_people_an_error_is_two_lines() {
+    let home = Home::new();
+    let said = home.stasis(&["run", "show", "run_01m8nwmbe0e00bsaekf59edd1r", "--output", "table"]);
+    let lines: Vec<&str> = said.stderr.lines().collect();
+    assert!(lines[0].starts_with("error: ") && lines[1].starts_with("hint: "), "{said:?}"); // I-16
+    assert_eq!(said.stdout, ""); // I-16
+}
+
+#[test]
+fn the_version_names_the_guest_image() {
+    let said = Home::new().stasis(&["--version"]);
+    assert!(said.stdout.starts_with("stasis ") && said.stdout.contains("guest image"), "{said:?}"); // I-17
+    let script = Home::new().stasis(&["completions", "bash"]);
+    assert!(script.code == 0 && script.stdout.contains("stasis"), "{script:?}"); // I-17
+}

@@ -1,0 +1,10 @@
+//! The real binary, from the outside: words in, output and exit code out, on a real store with real guests.
+
+mod cycle;
+mod effects;
+mod exits;
+mod home;
+mod payments;
+mod people;
+mod processes;
+mod servers;

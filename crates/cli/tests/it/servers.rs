@@ -1,0 +1,123 @@
+//! Commands beside a server that stays: the socket, tokens over TCP, and who waits for what (I-1b, I-18, I-19b).
+
+use crate::cycle::ASKS;
+use crate::home::{Home, text};
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Looks until it is so.
+pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    #[allow(clippy::disallowed_methods, reason = "a test waits by a real clock")]
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < PATIENCE, "waited for long: {what}");
+        std::thread::park_timeout(Duration::from_millis(20));
+    }
+}
+
+pub(crate) struct Server {
+    child: Child,
+    /// What it printed when it was up.
+    pub(crate) up: Value,
+    _rest: BufReader<ChildStdout>,
+}
+
+impl Server {
+    /// Starts `serve` or `dev` on a free port, and reads what it prints once it answers.
+    pub(crate) fn start(home: &Home, words: &[&str]) -> Server {
+        let words = [words, &["--listen", "127.0.0.1:0"]].concat();
+        let mut child = home.command(&words).stdout(Stdio::piped()).spawn().expect("the binary starts");
+        let mut rest = BufReader::new(child.stdout.take().expect("stdout is a pipe"));
+        let mut line = String::new();
+        rest.read_line(&mut line).expect("the server says where it is");
+        let up = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error} in {line:?}"));
+        Server { child, up, _rest: rest }
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn signal(&self, signal: &str) {
+        let sent = Command::new("kill").args([signal, &self.id().to_string()]).status();
+        assert!(sent.is_ok_and(|status| status.success()), "kill {signal}");
+    }
+
+    /// Asks it to end, and gives its exit code.
+    fn end(mut self) -> i32 {
+        self.signal("-TERM");
+        self.child.wait().expect("a child can be waited for").code().unwrap_or(-1)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn commands_use_the_process_that_has_the_directory_open() {
+    let home = Home::new();
+    home.write("asks.py", ASKS);
+    let server = Server::start(&home, &["serve"]);
+    let mode = |name: &str| home.path().join(name).metadata().expect(name).permissions().mode() & 0o777;
+    assert_eq!((mode(".stasis"), mode(".stasis/stasis.sock")), (0o700, 0o600)); // I-18
+
+    // `run FILE` goes to the next stop with a server too; there is a hot window, so it parks a while later.
+    home.json(0, &["workflow", "register", "asks.py"]);
+    let started = home.json(0, &["run", "start", "asks"]);
+    let run = text(&started, "/id").to_owned();
+    assert!(["queued", "running"].contains(&text(&started, "/status")), "{started}"); // I-19b
+    let mut pending = Value::Null;
+    until("the question is asked", || {
+        pending = home.json(0, &["approvals", "--run", &run]);
+        pending["items"].as_array().is_some_and(|items| items.len() == 1)
+    });
+    home.json(0, &["approve", text(&pending, "/items/0/id")]); // I-19b
+    let outcome = home.json(0, &["run", "wait", &run, "--until", "terminal"]);
+    assert_eq!(text(&outcome, "/run/status"), "done");
+    assert_eq!(server.end(), 0);
+}
+
+#[test]
+fn a_token_works_over_tcp_until_it_is_revoked() {
+    let home = Home::new();
+    home.write("stasis.toml", "[[principal]]\nid = \"maria\"\nname = \"Maria\"\nkind = \"person\"\n");
+    let server = Server::start(&home, &["serve"]);
+    let url = text(&server.up, "/url").to_owned();
+    let token = home.json(0, &["token", "new", "--principal", "maria"]);
+    let secret = text(&token, "/secret").to_owned(); // I-11
+    let list = home.json(0, &["token", "list"]);
+    assert!(!list.to_string().contains(&secret), "{list}"); // I-11
+
+    let as_maria = ["--server", &url, "--token", &secret];
+    home.json(0, &[&["run", "list"], as_maria.as_slice()].concat()); // I-15
+    let refused = home.problem(6, &["run", "list", "--server", &url]);
+    assert_eq!(text(&refused, "/code"), "unauthenticated"); // I-16
+    let refused = home.problem(6, &[&["token", "list"], as_maria.as_slice()].concat());
+    assert_eq!(text(&refused, "/code"), "not_permitted"); // I-65
+    home.json(0, &["token", "revoke", text(&token, "/id")]);
+    home.problem(6, &[&["run", "list"], as_maria.as_slice()].concat()); // I-11
+}
+
+#[test]
+fn dev_prints_a_sign_in_and_a_token() {
+    let home = Home::new();
+    let server = Server::start(&home, &["dev"]);
+    assert!(text(&server.up, "/sign_in_url").starts_with(text(&server.up, "/url")), "{}", server.up); // I-1
+    let (url, token) = (text(&server.up, "/url"), text(&server.up, "/token"));
+    home.json(0, &["run", "list", "--server", url, "--token", token]); // I-1
+}
+
+#[test]
+fn nobody_at_the_url_is_told_as_such() {
+    let refused = Home::new().problem(1, &["run", "list", "--server", "http://127.0.0.1:9"]);
+    assert_eq!(text(&refused, "/code"), "server_unreachable");
+}
