@@ -237,8 +237,8 @@ mod tests {
     #[test]
     fn a_list_has_one_line_for_each_run() {
         expect![[r#"
-            RUN                             WORKFLOW  STATUS            SINCE    CREATED  WAITS FOR
-            run_01m8nwmbe0e00bsaekf59edd1r  refund    awaiting_consent  59s ago  1m ago   payments.refund
+            RUN                             WORKFLOW  STATUS            FOR  CREATED  WAITS FOR
+            run_01m8nwmbe0e00bsaekf59edd1r  refund    awaiting_consent  59s  1m ago   payments.refund
         "#]]
         .assert_eq(&list(&[samples::run()], samples::now()));
         assert_eq!(list(&[], samples::now()), "no runs\n");
@@ -248,14 +248,14 @@ mod tests {
     fn the_story_of_a_parked_run_says_what_it_waits_for() {
         let text = story(&samples::run(), &[], &[samples::approval()], samples::now());
         expect![[r#"
-            run_01m8nwmbe0e00bsaekf59edd1r  refund@1  AWAITING_CONSENT  since 59s ago
+            run_01m8nwmbe0e00bsaekf59edd1r  refund@1  AWAITING_CONSENT  for 59s
 
             started by local 1m ago, queue default, priority 50
             calls 2 of 10000, active 4ms of 1m, hop 0
             time: active 4ms, calls 11ms, person 2s
 
             waits for
-              approval payments.refund  apr_01m8nwmc7ce009jh69rck9w39q  since 1m ago, until in 23h, guest frozen
+              approval payments.refund  apr_01m8nwmc7ce009jh69rck9w39q  for 1m, due in 23h, guest frozen
 
             approvals
               apr_01m8nwmc7ce009jh69rck9w39q  payments.refund  pending, expires in 23h
@@ -267,7 +267,7 @@ mod tests {
     fn an_outcome_ends_with_what_can_be_done() {
         let waits = Outcome { approval: None, run: samples::run(), approvals: vec![samples::approval()], jobs: vec![] };
         expect![[r#"
-            run_01m8nwmbe0e00bsaekf59edd1r  refund@1  AWAITING_CONSENT  since 59s ago
+            run_01m8nwmbe0e00bsaekf59edd1r  refund@1  AWAITING_CONSENT  for 59s
 
             waits for approval apr_01m8nwmc7ce009jh69rck9w39q  payments.refund  pending, expires in 23h
             hint: stasis approval show apr_01m8nwmc7ce009jh69rck9w39q; stasis approve apr_01m8nwmc7ce009jh69rck9w39q; stasis reject apr_01m8nwmc7ce009jh69rck9w39q
@@ -284,14 +284,14 @@ mod tests {
         let failed = Run { status: Status::Failed, failure: Some(failure), ..samples::run() };
         let done = Run { status: Status::Done, result: Some(Json::parse(r#"{"n":1.50}"#).unwrap()), ..samples::run() };
         expect![[r#"
-            run_01m8nwmbe0e00bsaekf59edd1r  refund@1  FAILED  since 59s ago
+            run_01m8nwmbe0e00bsaekf59edd1r  refund@1  FAILED  for 59s
             failure step_failed: ValueError: no such order
               Traceback:
                 line 7
         "#]]
         .assert_eq(&brief(&failed, samples::now()));
         expect![[r#"
-            run_01m8nwmbe0e00bsaekf59edd1r  refund@1  DONE  since 59s ago
+            run_01m8nwmbe0e00bsaekf59edd1r  refund@1  DONE  for 59s
             result:
               {
                 "n": 1.50
