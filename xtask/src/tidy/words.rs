@@ -4,7 +4,7 @@ use super::Fault;
 use crate::tree::{File, Tree};
 
 /// Names that say nothing about what is inside.
-const EMPTY_NAMES: &[&str] = &["util", "utils", "common", "helper", "helpers", "misc", "stuff", "shared"];
+const EMPTY_NAMES: &[&str] = &["util", "utils", "common", "helper", "helpers", "misc"];
 
 /// Hosts that the tree may name; addresses and names reserved for examples (RFC 2606, RFC 6761) always may stand.
 const HOSTS: &[&str] = &[
