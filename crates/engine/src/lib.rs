@@ -1,1 +1,32 @@
-//! (module doc)
+//! Carrying runs: workers, the step runner, the broker and its connectors, recovery.
+//!
+//! Owns everything that happens between two commits: which hops this process has, the guests in them, the calls that
+//! leave them. It decides no status: every change of truth is a command of the ledger, decided in `protocol`. Start at
+//! [`Engine`]; a hop's life is in `hop`, a call's way out in `broker` and `tools`.
+
+mod admit;
+mod apply;
+mod broker;
+mod clock;
+pub mod config;
+mod engine;
+pub mod failpoint;
+mod failure;
+mod hop;
+mod inner;
+mod maintenance;
+mod pinned;
+mod register;
+mod tokens;
+pub mod tools;
+mod verdict;
+mod waiting;
+mod worker;
+
+pub use admit::{StartRun, Started};
+pub use engine::{Engine, EngineConfig, GuestInfo, Image, StartError};
+pub use failure::Failure;
+pub use register::{RegisterScript, Registered};
+pub use tokens::MintToken;
+pub use verdict::DecideRequest;
+pub use waiting::Until;

@@ -79,6 +79,11 @@ impl Ledger {
         answered.await.map_err(|_| lost())?
     }
 
+    /// The cell that ids of this ledger carry (I-48).
+    pub fn cell(&self) -> u16 {
+        self.inner.shared.config.cell
+    }
+
     /// What is registered, as of the last commit.
     pub fn registry(&self) -> Arc<Registry> {
         self.inner.shared.registry()

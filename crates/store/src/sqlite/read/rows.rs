@@ -2,6 +2,7 @@
 
 use protocol::approval::Approval;
 use protocol::call::Call;
+use protocol::digest::Digest;
 use protocol::id::{ApprovalId, CallId, RunId};
 use protocol::obligation::Obligation;
 use protocol::rows::Debt;
@@ -9,6 +10,7 @@ use protocol::run::Run;
 use protocol::wait::Wait;
 use rusqlite::params;
 
+use super::super::admission::{self, Found, Scoped};
 use super::super::run::Stored;
 use super::super::{approval, call, fault::Fault, obligation, run, wait};
 use super::Reader;
@@ -44,6 +46,19 @@ impl Reader<'_> {
 
     pub(crate) fn run(self, id: RunId) -> Result<Option<Run>, Fault> {
         Ok(self.stored(id)?.map(|stored| stored.run))
+    }
+
+    pub(crate) fn admission(
+        self,
+        namespace: &str,
+        principal: &str,
+        key: &str,
+    ) -> Result<Option<(Digest, Run)>, Fault> {
+        let mut table = admission::Table::prepare(self.db)?;
+        let Found::Known { run, request } = table.find(Scoped { namespace, principal, key })? else {
+            return Ok(None);
+        };
+        Ok(self.stored_n(run)?.map(|stored| (request, stored.run)))
     }
 
     /// The number of a run, even of one that cannot be read.

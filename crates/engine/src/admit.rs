@@ -1,0 +1,167 @@
+//! Starting a run: what the request says is checked and pinned, then admitted in one commit (runs.md section 3).
+
+use crate::failure::Failure;
+use crate::inner::Inner;
+use crate::pinned::{self, PinError};
+use protocol::code::Code;
+use protocol::command::{Admit, Answer, Caller, Command};
+use protocol::digest::Digest;
+use protocol::id::RunId;
+use protocol::json::Canonical;
+use protocol::limits::{DEFAULT_QUEUE, PRIORITY};
+use protocol::refusal::Refusal;
+use protocol::rows::NewBody;
+use protocol::run::{PatternRef, Run};
+use protocol::schema::Schema;
+use protocol::time::Time;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// A request for a run.
+#[derive(Clone, Debug)]
+pub struct StartRun {
+    /// The id a client chose; it is then the idempotency key too.
+    pub run: Option<RunId>,
+    pub workflow: String,
+    pub revision: Option<u32>,
+    pub input: Canonical,
+    pub idempotency_key: Option<String>,
+    pub priority: Option<u8>,
+    pub queue: Option<String>,
+    pub session: Option<String>,
+    pub deadline: Option<Time>,
+    pub labels: BTreeMap<String, String>,
+    pub retry_of: Option<RunId>,
+}
+
+/// A run, and whether this request made it.
+#[derive(Clone, Debug)]
+pub struct Started {
+    pub run: Run,
+    pub created: bool,
+}
+
+/// What makes two requests equal: not the labels.
+#[derive(Serialize)]
+struct Request<'a> {
+    schema: &'static str,
+    workflow: &'a str,
+    revision: Option<u32>,
+    input: Digest,
+    session: Option<&'a str>,
+    queue: &'a str,
+    priority: u8,
+    deadline: Option<Time>,
+}
+
+/// Admits a run; a worker of this engine takes it in the same commit where there is room.
+pub(crate) async fn start(inner: &Inner, by: Caller, request: StartRun) -> Result<Started, Failure> {
+    let queue = request.queue.clone().unwrap_or_else(|| DEFAULT_QUEUE.to_owned());
+    let priority = request.priority.unwrap_or(PRIORITY);
+    let request_digest = Digest::record(&Request {
+        schema: "stasis.admission.v1",
+        workflow: &request.workflow,
+        revision: request.revision,
+        input: request.input.digest(),
+        session: request.session.as_deref(),
+        queue: &queue,
+        priority,
+        deadline: request.deadline,
+    });
+    let idempotency_key = request.idempotency_key.clone().or(request.run.map(|run| run.to_string()));
+    if let Some(known) = known(inner, &by, idempotency_key.as_deref(), request_digest).await? {
+        return Ok(known);
+    }
+    if queue != DEFAULT_QUEUE {
+        return Err(Failure::refused(Code::UnknownQueue, format!("there is no queue `{queue}`")));
+    }
+    let (pattern, settings) = pin(inner, &request).await?;
+    let admit = Admit {
+        by,
+        run: request.run.unwrap_or_else(|| inner.ids().mint()),
+        pattern: PatternRef {
+            key: request.workflow,
+            revision: pattern.revision,
+            digest: pattern.digest,
+        },
+        kind: pattern.manifest.kind,
+        plan: pattern.manifest.plan,
+        input: NewBody::new(request.input.as_bytes()),
+        settings,
+        acts_for: None,
+        idempotency_key,
+        request_digest,
+        queue,
+        priority,
+        session: request.session,
+        deadline: request.deadline,
+        labels: request.labels,
+        retry_of: request.retry_of,
+        taker: inner.crew.taker(inner),
+    };
+    match inner.ledger.transact(Command::Admit(Box::new(admit))).await? {
+        Answer::Admitted { run, created } => Ok(Started { run: *run, created }),
+        other => unreachable!("an admission is answered with its run: {other:?}"),
+    }
+}
+
+/// A repeat is answered with the earlier run before anything is evaluated again.
+async fn known(
+    inner: &Inner,
+    by: &Caller,
+    key: Option<&str>,
+    request_digest: Digest,
+) -> Result<Option<Started>, Failure> {
+    let Some(key) = key else { return Ok(None) };
+    let found = inner.ledger.admission(&by.principal.namespace, &by.principal.id, key).await?;
+    match found {
+        Some((known, run)) if known == request_digest => {
+            Ok(Some(Started { run, created: false }))
+        }
+        // The decision refuses it, with the first run's id.
+        Some(_) | None => Ok(None),
+    }
+}
+
+async fn pin(
+    inner: &Inner,
+    request: &StartRun,
+) -> Result<(protocol::workflow::Pattern, protocol::run::Settings), Failure> {
+    let registry = inner.ledger.registry();
+    let key = &request.workflow;
+    let unknown = || {
+        Failure::Refused(
+            Refusal::new(Code::UnknownWorkflow, format!("there is no workflow `{key}`"))
+                .hint("stasis workflow list"),
+        )
+    };
+    let workflow = registry.workflows.get(key).ok_or_else(unknown)?;
+    let pattern = match request.revision {
+        None => workflow.active().ok_or_else(unknown)?,
+        Some(revision) => workflow.patterns.get(&revision).ok_or_else(|| {
+            let detail = format!("`{key}` has no revision {revision}");
+            Failure::refused(Code::RevisionNotActive, detail)
+        })?,
+    };
+    check_input(&pattern.manifest.input_schema, &request.input, inner)?;
+    match pinned::load(inner, pattern).await {
+        Ok(_) => Ok((pattern.clone(), workflow.settings)),
+        Err(PinError::Unavailable(why)) => match inner.sandbox() {
+            Err(failure) => Err(failure),
+            Ok(_) => Err(Failure::Image(format!("{key}@{} cannot run here: {why}", pattern.revision))),
+        },
+        Err(PinError::Store(error)) => Err(error.into()),
+    }
+}
+
+/// R-44, W-9: the input's size and schema.
+fn check_input(schema: &Canonical, input: &Canonical, inner: &Inner) -> Result<(), Failure> {
+    let (len, limit) = (input.len() as u64, inner.limits.input_bytes);
+    if len > limit {
+        return Err(Failure::refused(Code::LimitExceeded, format!("input exceeded: {len} > {limit}")));
+    }
+    let schema = Schema::compile(schema).map_err(|fault| Failure::Corrupt(fault.to_string()))?;
+    schema.check(input).map_err(|violation| {
+        Failure::refused(Code::InvalidInput, format!("the input at `{}`: {}", violation.pointer, violation.message))
+    })
+}

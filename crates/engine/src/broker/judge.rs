@@ -1,0 +1,203 @@
+//! Judging one accepted call: steps 8 to 12 of the broker. In them no handler has started (C-88).
+
+use crate::hop::Hop;
+use crate::pinned::PinnedTool;
+use protocol::approval::Kind;
+use protocol::builtin;
+use protocol::call::{Call, State};
+use protocol::code::Code;
+use protocol::json::{Canonical, Value};
+use protocol::limits::RENDER_BYTES;
+use protocol::policy::{Judgement, Obligation, Question, Terms};
+use protocol::principal::Roles;
+use protocol::time::Time;
+use std::collections::BTreeSet;
+
+/// What is to happen with a call.
+#[derive(Debug)]
+pub(crate) enum Judged {
+    Allowed,
+    /// A person decides first.
+    Ask { kind: Kind, obligation: Box<Obligation>, claim: Option<String>, form: Option<Canonical>, unrenderable: bool },
+    /// It waits for a timer.
+    Sleep(protocol::command::Due),
+    Denied { code: Code, message: String },
+}
+
+impl Judged {
+    fn denied(code: Code, message: impl Into<String>) -> Judged {
+        Judged::Denied { code, message: message.into() }
+    }
+}
+
+/// The arguments a call is dispatched with, if its schema takes them (step 9); then plan and policy.
+pub(crate) fn judge(hop: &Hop, call: &Call, asked: &Canonical) -> (Judged, Option<Canonical>) {
+    let tool = match in_plan(hop, call) {
+        Ok(tool) => tool,
+        Err(judged) => return (judged, None),
+    };
+    let arguments = match fixed(hop, tool, asked) {
+        Ok(arguments) => arguments,
+        Err(judged) => return (judged, None),
+    };
+    // C-243: while a write is ambiguous, the same effect is not started again.
+    let same = |other: &Call| {
+        matches!(other.state, State::Ambiguous(_))
+            && other.tool.name == call.tool.name
+            && other.arguments.digest == arguments.digest()
+    };
+    if let Some(other) = hop.calls.values().find(|other| same(other)) {
+        let question = other.settle.map_or_else(String::new, |id| format!(" ({id} asks what happened)"));
+        let message = format!("the same effect awaits settling{question}");
+        return (Judged::denied(Code::EffectAmbiguous, message), Some(arguments));
+    }
+    (by_policy(hop, tool, &arguments), Some(arguments))
+}
+
+/// Step 8.
+fn in_plan<'a>(hop: &'a Hop, call: &Call) -> Result<&'a PinnedTool, Judged> {
+    let name = &call.tool.name;
+    let Some(tool) = hop.pinned.tools.get(name) else {
+        return Err(Judged::denied(Code::ToolNotInPlan, format!("{name} is not offered to this run")));
+    };
+    if let Some(most) = tool.spec.limits.calls {
+        let made = hop.calls.values().filter(|other| other.tool.name == *name && other.position.is_some());
+        let made = made.count() as u32;
+        if made > most {
+            return Err(Judged::denied(Code::ToolBudgetExceeded, format!("calls of {name} exceeded: {made} > {most}")));
+        }
+    }
+    let registry = hop.inner.ledger.registry();
+    let registered = registry.tools.get(name).and_then(|versions| versions.get(&tool.spec.version));
+    if registered.is_some_and(|row| row.withdrawn_at.is_some()) {
+        return Err(Judged::denied(Code::ToolUnavailable, format!("{name} was withdrawn")));
+    }
+    if registry.revoked_grants.contains(&tool.grant_digest) {
+        return Err(Judged::denied(Code::AuthorityUnavailable, "authority unavailable: revoked"));
+    }
+    Ok(tool)
+}
+
+/// Step 9: size, defaults where the tool declares them, schema, and what only the connector can judge.
+fn fixed(hop: &Hop, tool: &PinnedTool, asked: &Canonical) -> Result<Canonical, Judged> {
+    let (len, limit) = (asked.len() as u64, tool.spec.limits.argument_bytes);
+    if len > limit {
+        return Err(Judged::denied(Code::ArgumentsTooLarge, format!("arguments exceeded: {len} > {limit}")));
+    }
+    let invalid = |message: String| Judged::denied(Code::InvalidArguments, message);
+    let arguments = match tool.spec.apply_defaults {
+        true => tool.input.apply_defaults(asked).map_err(|fault| invalid(fault.to_string()))?,
+        false => asked.clone(),
+    };
+    tool.input
+        .check(&arguments)
+        .map_err(|v| invalid(format!("`{}` ({}): {}", v.pointer, v.keyword, v.message)))?;
+    hop.inner
+        .connectors
+        .fit(&tool.spec, &tool.grant, &arguments)
+        .map_err(|unfit| invalid(unfit.to_string()))?;
+    Ok(arguments)
+}
+
+/// Steps 11 and 12: the strictest of policy, the tool's own rule and what the guest asks for.
+fn by_policy(hop: &Hop, tool: &PinnedTool, arguments: &Canonical) -> Judged {
+    let value = arguments.value();
+    let wishes = match tool.spec.name.as_str() {
+        builtin::GATE => match wishes(&value) {
+            Ok(terms) => Some(terms),
+            Err(message) => return Judged::denied(Code::InvalidArguments, message),
+        },
+        _ => None,
+    };
+    let registry = hop.inner.ledger.registry();
+    let nobody = Roles::These(BTreeSet::new());
+    let requester = registry.principal(&hop.run.requester.subject);
+    let judgement = registry.policy.judge(&Question {
+        tool: &tool.spec,
+        workflow: &hop.run.pattern.key,
+        requester: requester.as_ref().map_or(&nobody, |person| &person.roles),
+        arguments: &value,
+        wishes: wishes.as_ref(),
+        separate_requester: hop.run.settings.separate_requester,
+    });
+    match judgement {
+        Judgement::Deny { reason } => Judged::denied(Code::PolicyDenied, reason),
+        Judgement::Allow if tool.spec.name == builtin::SLEEP => match due(&value) {
+            Some(due) => Judged::Sleep(due),
+            None => Judged::denied(Code::InvalidArguments, "`until` is a time such as 2026-11-30T09:30:00Z"),
+        },
+        Judgement::Allow => Judged::Allowed,
+        Judgement::Ask(obligation) => ask(hop, tool, &value, arguments, obligation),
+    }
+}
+
+fn ask(
+    hop: &Hop,
+    tool: &PinnedTool,
+    value: &Value,
+    arguments: &Canonical,
+    obligation: Box<Obligation>,
+) -> Judged {
+    if !somebody(hop, &obligation) {
+        return Judged::denied(Code::NoApprover, "nobody could decide this: no principal has the role, or only the requester has");
+    }
+    let gate = tool.spec.name == builtin::GATE;
+    let form = value.get("form").filter(|_| gate).and_then(|form| form.canonical().ok());
+    if let Some(fault) = form.as_ref().and_then(|form| protocol::schema::Schema::compile(form).err()) {
+        return Judged::denied(Code::InvalidArguments, format!("`/form`: {fault}"));
+    }
+    let details = value.get("details").filter(|details| gate && !details.is_null());
+    Judged::Ask {
+        kind: if gate { Kind::Gate } else { Kind::Call },
+        obligation,
+        claim: details.map(|d| d.as_str().map_or_else(|| d.canonical().map(|c| c.as_str().to_owned()).unwrap_or_default(), str::to_owned)),
+        form,
+        unrenderable: arguments.len() > RENDER_BYTES,
+    }
+}
+
+/// C-145: at least one principal could decide, once the requester is left out.
+fn somebody(hop: &Hop, obligation: &Obligation) -> bool {
+    let registry = hop.inner.ledger.registry();
+    let requester = &hop.run.requester;
+    let left_out = |id: &str| {
+        obligation.separate_requester && (requester.subject == id || requester.acts_for.as_deref() == Some(id))
+    };
+    let local = registry.principal(protocol::principal::Principal::LOCAL);
+    registry
+        .principals
+        .values()
+        .chain(local.as_ref())
+        .any(|person| !left_out(&person.id) && obligation.eligible(person))
+}
+
+/// What a program asks of `stasis.gate`; it can only tighten (W-129).
+fn wishes(arguments: &Value) -> Result<Terms, String> {
+    let texts = |name: &str| -> Vec<String> {
+        let list = arguments.get(name).and_then(Value::as_array).unwrap_or_default();
+        list.iter().filter_map(|item| item.as_str().map(str::to_owned)).collect()
+    };
+    let mut terms = Terms::default();
+    let roles = texts("roles");
+    if !roles.is_empty() {
+        terms.circles.push(protocol::policy::Circle { roles, principals: Vec::new() });
+    }
+    terms.quorum = arguments.get("quorum").and_then(Value::as_u64).and_then(|n| u32::try_from(n).ok());
+    let lease = arguments.get("lease_ms").and_then(Value::as_u64);
+    terms.lease = lease.map(std::time::Duration::from_millis);
+    terms.on_expiry = match arguments.get("on_expiry").and_then(Value::as_str) {
+        None => None,
+        Some("reject") => Some(protocol::policy::OnExpiry::Reject),
+        Some("fail") => Some(protocol::policy::OnExpiry::Fail),
+        Some(other) => return Err(format!("`on_expiry` is reject or fail, not {other}")),
+    };
+    Ok(terms)
+}
+
+fn due(arguments: &Value) -> Option<protocol::command::Due> {
+    if let Some(ms) = arguments.get("ms").and_then(Value::as_u64) {
+        return Some(protocol::command::Due::In(std::time::Duration::from_millis(ms)));
+    }
+    let until: Time = arguments.get("until")?.as_str()?.parse().ok()?;
+    Some(protocol::command::Due::At(until))
+}

@@ -1,0 +1,13 @@
+//! The broker: the only door from guest to tools (calls.md section 7).
+//!
+//! Owns: reading a guest's request, and judging one call by plan, schema and policy. Guest bytes are copied once and
+//! parsed once; the canonical bytes fixed in step 9 are what is shown, hashed, approved, stored and dispatched (C-68).
+//! It starts no handler and writes nothing; the hop does, after the gate.
+
+mod builtin;
+mod judge;
+mod request;
+
+pub(crate) use builtin::instant;
+pub(crate) use judge::{Judged, judge};
+pub(crate) use request::{Asked, Refused, Request, read, too_large};

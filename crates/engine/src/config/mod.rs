@@ -1,0 +1,5 @@
+//! x
+mod fault;
+mod reader;
+mod settings;
+mod tree;

@@ -1,0 +1,246 @@
+//! The façade: everything a server or an embedder asks of an engine.
+//!
+//! Owns: starting and stopping the parts. What each request does is in the module that bears its name; every change of
+//! truth is a command of the ledger, decided in `protocol`.
+
+use crate::admit::{self, StartRun, Started};
+use crate::config::Config;
+use crate::failure::Failure;
+use crate::inner::{Inner, Kept};
+use crate::register::{self, RegisterScript, Registered};
+use crate::tokens::{self, MintToken};
+use crate::tools::Connectors;
+use crate::verdict::{self, DecideRequest};
+use crate::waiting::{self, Until};
+use crate::worker::{self, Crew, Renewer, Stop};
+use crate::{apply, maintenance};
+use protocol::command::{Answer, Caller, Cancel, Command, Decided};
+use protocol::id::{Ids, RunId, TokenId, WorkerId};
+use protocol::limits::{Limits, WorkerSettings};
+use protocol::principal::Principal;
+use protocol::registry::{self, Change, Token};
+use protocol::run::Run;
+use protocol::time::Time;
+use sandbox::Sandbox;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use store::Ledger;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// The guest image of this process.
+#[derive(Clone)]
+pub enum Image {
+    Found(Sandbox),
+    /// Scripts can neither be registered nor run; everything else works.
+    Missing { why: String },
+}
+
+/// What an engine is made of.
+pub struct EngineConfig {
+    pub ledger: Ledger,
+    pub image: Image,
+    pub connectors: Connectors,
+    pub limits: Limits,
+    pub worker: WorkerSettings,
+    /// How long a call waits in place before its run parks; nothing: it parks at once.
+    pub hot_window: Duration,
+    /// Whether it claims hops and dispatches calls. A reading command does not (I-19).
+    pub carry: bool,
+    /// Most hops at once.
+    pub capacity: usize,
+    /// The default of `separate_requester` (C-55): `false` in `stasis run` and `stasis dev`.
+    pub separate_requester: bool,
+}
+
+/// A running engine; clones share it.
+#[derive(Clone)]
+pub struct Engine {
+    inner: Arc<Inner>,
+    renewer: Arc<Mutex<Option<Renewer>>>,
+}
+
+/// A guest or waiting hop of this process.
+#[derive(Clone, Debug)]
+pub struct GuestInfo {
+    pub run: RunId,
+    /// A guest is resident; else the hop only dispatches calls.
+    pub resident: bool,
+    pub waiting_since: Option<Time>,
+    /// What it waits for.
+    pub waits_for: Option<String>,
+}
+
+/// An engine that cannot start.
+#[derive(Debug, thiserror::Error)]
+#[error("the renewing thread could not be started: {0}")]
+pub struct StartError(#[from] std::io::Error);
+
+impl Engine {
+    /// Makes one recovery pass, then starts workers and passes. Claims of other workers are taken over: the embedded
+    /// store is open in one process only.
+    pub async fn start(config: EngineConfig) -> Result<Engine, StartError> {
+        let mut seed = [0; 16];
+        crate::inner::fill(&mut seed);
+        let seed = u128::from_le_bytes(seed);
+        let worker: WorkerId = Ids::new(config.ledger.now(), config.ledger.cell(), seed).mint();
+        let inner = Arc::new(Inner {
+            image: config.image,
+            connectors: Arc::new(config.connectors),
+            limits: config.limits,
+            settings: config.worker,
+            hot_window: config.hot_window,
+            carry: config.carry,
+            separate_requester: config.separate_requester,
+            worker,
+            crew: Crew::new(config.capacity),
+            pinned: Kept::default(),
+            recovering: AtomicBool::new(true),
+            stopping: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+            ledger: config.ledger,
+        });
+        let renewer = if inner.carry { Some(Renewer::start(&inner)?) } else { None };
+        maintenance::first_pass(&inner).await;
+        inner.tasks.spawn(maintenance::run(inner.clone()));
+        if inner.carry {
+            inner.tasks.spawn(worker::claim_loop(inner.clone()));
+            inner.tasks.spawn(worker::watch_loop(inner.clone()));
+        }
+        Ok(Engine { inner, renewer: Arc::new(Mutex::new(renewer)) })
+    }
+
+    pub fn ledger(&self) -> &Ledger {
+        &self.inner.ledger
+    }
+
+    pub fn worker(&self) -> WorkerId {
+        self.inner.worker
+    }
+
+    pub fn limits(&self) -> &Limits {
+        &self.inner.limits
+    }
+
+    pub fn settings(&self) -> &WorkerSettings {
+        &self.inner.settings
+    }
+
+    /// Whether this engine carries runs.
+    pub fn carries(&self) -> bool {
+        self.inner.carry
+    }
+
+    /// The guest image, or why there is none.
+    pub fn image(&self) -> &Image {
+        &self.inner.image
+    }
+
+    /// Until one full recovery pass is done.
+    pub fn recovering(&self) -> bool {
+        self.inner.recovering.load(Ordering::Acquire)
+    }
+
+    /// A fresh id for a request at a door.
+    pub fn request_id(&self) -> protocol::id::RequestId {
+        self.inner.request_id()
+    }
+
+    /// Applies a configuration's tools, policy and principals; false if all of it stood already (I-19).
+    pub async fn apply(&self, by: Caller, config: &Config) -> Result<bool, Failure> {
+        apply::apply(&self.inner, by, config).await
+    }
+
+    pub async fn register(&self, by: Caller, request: RegisterScript) -> Result<Registered, Failure> {
+        register::register(&self.inner, by, request).await
+    }
+
+    pub async fn activate(&self, by: Caller, key: &str, revision: u32) -> Result<bool, Failure> {
+        self.change(Change::Activate { by, key: key.to_owned(), revision }).await
+    }
+
+    pub async fn withdraw(&self, by: Caller, tool: &str, version: Option<&str>) -> Result<bool, Failure> {
+        let version = version.map(str::to_owned);
+        self.change(Change::Withdraw { by, tool: tool.to_owned(), version }).await
+    }
+
+    pub async fn start_run(&self, by: Caller, request: StartRun) -> Result<Started, Failure> {
+        let started = admit::start(&self.inner, by, request).await?;
+        worker::adopt(&self.inner, &started.run);
+        Ok(started)
+    }
+
+    pub async fn decide(&self, by: Caller, request: DecideRequest) -> Result<Decided, Failure> {
+        let decided = verdict::decide(&self.inner, by, request).await?;
+        worker::adopt(&self.inner, &decided.run);
+        Ok(decided)
+    }
+
+    /// Cancels; false if the run was stopping or final already.
+    pub async fn cancel(&self, by: Caller, run: RunId) -> Result<(Run, bool), Failure> {
+        match self.inner.ledger.transact(Command::Cancel(Cancel { by, run })).await? {
+            Answer::Settled { run, changed, .. } => Ok((*run, changed)),
+            other => unreachable!("a cancel is answered with its run: {other:?}"),
+        }
+    }
+
+    /// Mints a token; its secret is told here and kept nowhere.
+    pub async fn mint_token(&self, by: Caller, request: MintToken) -> Result<(Token, String), Failure> {
+        tokens::mint(&self.inner, by, request).await
+    }
+
+    pub async fn revoke_token(&self, by: Caller, token: TokenId) -> Result<bool, Failure> {
+        self.change(Change::RevokeToken { by, token }).await
+    }
+
+    /// The principal a secret stands for now, with the token's rights.
+    pub fn authenticate(&self, secret: &str) -> Option<Principal> {
+        tokens::authenticate(&self.inner, secret)
+    }
+
+    /// Waits until the run has stopped or ended; `None` at the time-out.
+    pub async fn wait(&self, run: RunId, until: Until, timeout: Duration) -> Result<Option<Run>, Failure> {
+        waiting::wait(&self.inner, run, until, timeout).await
+    }
+
+    pub fn guests(&self) -> Vec<GuestInfo> {
+        let hops = self.inner.crew.list();
+        let mut guests: Vec<_> = hops
+            .iter()
+            .map(|live| {
+                let waiting = live.waiting();
+                GuestInfo {
+                    run: live.run,
+                    resident: live.has_guest(),
+                    waiting_since: waiting.as_ref().map(|w| w.since),
+                    waits_for: waiting.map(|w| w.name),
+                }
+            })
+            .collect();
+        guests.sort_by_key(|guest| guest.run);
+        guests
+    }
+
+    /// Clean shutdown: claims nothing more, parks what waits, hands back what runs, lets the rest lapse. It
+    /// cancels nothing.
+    pub async fn shutdown(&self) {
+        self.inner.stopping.cancel();
+        self.inner.crew.stop_all(Stop::Shutdown);
+        self.inner.tasks.close();
+        let grace = self.inner.settings.shutdown_grace;
+        if tokio::time::timeout(grace, self.inner.tasks.wait()).await.is_err() {
+            tracing::warn!(hops = self.inner.crew.list().len(), "some hops did not stop in time; their claims lapse");
+            self.inner.crew.stop_all(Stop::Lost);
+        }
+        let renewer = self.renewer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(renewer);
+    }
+
+    async fn change(&self, change: Change) -> Result<bool, Failure> {
+        match self.inner.ledger.transact_registry(change).await? {
+            registry::Answer::Changed(changed) => Ok(changed),
+            registry::Answer::Registered { created, .. } => Ok(created),
+        }
+    }
+}

@@ -1,0 +1,529 @@
+//! Driving a turn: every call of a request from its journal entry to its end (calls.md sections 7, 8 and 12).
+//!
+//! Invariant: a `write`'s handler starts only after its gate is stored, and the guest sees its outcome only after that is
+//! stored too (C-95 to C-98).
+
+use super::settle;
+use super::state::{Hop, Out};
+use super::turn::Turn;
+use crate::broker::{self, Asked, Judged};
+use crate::clock::monotonic;
+use crate::failpoint;
+use crate::tools::{Dispatch, Ended};
+use crate::worker::{Stop, Waiting};
+use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use protocol::approval::{self, Kind};
+use protocol::call::{Applied, Call, Gate, Identity, Outcome, OutcomeStatus, RecoveryClass, State, ToolRef};
+use protocol::code::Code;
+use protocol::command::{Act, Answer, Ask, Concluded, Conclusion, Timer};
+use protocol::digest::Digest;
+use protocol::id::CallId;
+use protocol::journal::{Entry, Other};
+use protocol::json::Canonical;
+use protocol::policy::OnExpiry;
+use protocol::tool::{Effect, Recovery};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio_util::sync::CancellationToken;
+
+/// How far a turn came.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Driven {
+    /// Every call has its end.
+    Complete,
+    /// What is left waits for people or timers, and the hot window is over.
+    Blocked,
+}
+
+/// A handler at work, or a pause before another attempt.
+type Work = FuturesUnordered<BoxFuture<'static, (CallId, Done)>>;
+
+/// What a piece of work brought.
+pub(super) enum Done {
+    Handled(Ended),
+    /// Time for the next attempt at settling (C-230, C-231).
+    AttemptDue,
+}
+
+/// A turn being driven.
+pub(super) struct Drive {
+    pub(super) turn: Turn,
+    judged: BTreeMap<CallId, Judged>,
+    pub(super) work: Work,
+    /// Calls with a piece of work in `work`.
+    pub(super) busy: BTreeSet<CallId>,
+    hot_until: Option<Instant>,
+    /// Attempts at settling made by this hop, by call.
+    pub(super) attempts: BTreeMap<CallId, u32>,
+}
+
+impl Drive {
+    pub(super) fn new(turn: Turn) -> Drive {
+        Drive {
+            turn,
+            judged: BTreeMap::new(),
+            work: Work::new(),
+            busy: BTreeSet::new(),
+            hot_until: None,
+            attempts: BTreeMap::new(),
+        }
+    }
+}
+
+/// Accepts a request (step 7): its calls are counted and journaled, then each is judged alone (C-92).
+pub(super) fn accept(hop: &mut Hop, asked: Vec<Asked>, batch: bool) -> Drive {
+    if batch {
+        hop.enter(Entry::Other(Other::Batch { size: asked.len() as u32 }));
+    }
+    let mut calls = Vec::with_capacity(asked.len());
+    for one in &asked {
+        let call = entered(hop, one);
+        calls.push(call.id);
+        hop.enter(Entry::Call(Box::new(call)));
+    }
+    let turn = Turn { calls, batch, hop: None };
+    hop.turns.push(turn.clone());
+    let mut drive = Drive::new(turn);
+    for (id, one) in drive.turn.calls.clone().into_iter().zip(asked) {
+        judge(hop, &mut drive, id, &one.arguments);
+    }
+    drive
+}
+
+fn entered(hop: &mut Hop, asked: &Asked) -> Call {
+    let body = hop.keep(asked.arguments.as_bytes());
+    let tool = hop.pinned.tools.get(&asked.tool);
+    let spec = tool.map(|tool| &tool.spec);
+    Call {
+        id: hop.ids.mint(),
+        run: hop.run.id,
+        position: Some(hop.journal.len),
+        identity: Identity::main(hop.counted + 1),
+        tool: ToolRef {
+            name: asked.tool.clone(),
+            version: spec.map_or_else(String::new, |s| s.version.clone()),
+            digest: spec.map_or(Digest::ZERO, |s| s.digest()),
+        },
+        effect: spec.map_or(Effect::Read, |s| s.effect),
+        recovery: spec.map_or(RecoveryClass::Retry, |s| class(&s.recovery)),
+        timeout_ms: spec.map_or(0, |s| s.limits.timeout.as_millis() as u32),
+        asked: asked.arguments.digest(),
+        arguments: body,
+        edited: false,
+        approval: None,
+        settle: None,
+        state: State::Entered,
+        rounds: 0,
+        receipt: None,
+        at: hop.inner.now(),
+    }
+}
+
+fn class(recovery: &Recovery) -> RecoveryClass {
+    match recovery {
+        Recovery::Retry => RecoveryClass::Retry,
+        Recovery::Idempotent { .. } => RecoveryClass::Idempotent,
+        Recovery::Lookup(_) => RecoveryClass::Lookup,
+        Recovery::Manual => RecoveryClass::Manual,
+    }
+}
+
+/// Judges an accepted call. Defaults that its schema fills in become its arguments, before anything is hashed (C-19).
+fn judge(hop: &mut Hop, drive: &mut Drive, id: CallId, asked: &Canonical) {
+    let (judged, arguments) = broker::judge(hop, hop.call(id), asked);
+    if let Some(fixed) = arguments.filter(|fixed| fixed != asked) {
+        let body = hop.keep(fixed.as_bytes());
+        hop.call_mut(id).arguments = body;
+        let pending = hop.pending.entries.iter_mut().find_map(|entry| match entry {
+            Entry::Call(call) if call.id == id => Some(call),
+            _ => None,
+        });
+        if let Some(call) = pending {
+            call.arguments = body;
+        }
+    }
+    drive.judged.insert(id, judged);
+}
+
+/// Drives a turn until it is complete, or until what is left may not wait here any longer.
+pub(super) async fn drive(hop: &mut Hop, drive: &mut Drive) -> Result<Driven, Out> {
+    loop {
+        if let Some(stop) = hop.live.stopped() {
+            finish_work(hop, drive, stop).await?;
+            return Err(match stop {
+                Stop::Lost => Out::Lost,
+                Stop::Stopping => Out::Stopping,
+                Stop::Shutdown => Out::Shutdown,
+            });
+        }
+        for id in drive.turn.calls.clone() {
+            step(hop, drive, id).await?;
+        }
+        let ended = drive.turn.calls.iter().all(|id| hop.call(*id).is_ended());
+        if ended && drive.work.is_empty() {
+            hop.live.waits(None);
+            hop.flush_if_large().await?;
+            return Ok(Driven::Complete);
+        }
+        if !drive.work.is_empty() {
+            work_or_bell(hop, drive).await?;
+        } else if wait_hot(hop, drive).await? == Driven::Blocked {
+            return Ok(Driven::Blocked);
+        }
+    }
+}
+
+/// Does what can be done for one call now.
+async fn step(hop: &mut Hop, drive: &mut Drive, id: CallId) -> Result<(), Out> {
+    if drive.busy.contains(&id) {
+        return Ok(());
+    }
+    match hop.call(id).state.clone() {
+        State::Ended(_) => Ok(()),
+        State::Entered => entered_step(hop, drive, id).await,
+        State::Asked => asked_step(hop, drive, id).await,
+        State::Dispatched(gate) => settle::dispatched(hop, drive, id, gate).await,
+        State::Ambiguous(gate) => settle::ambiguous(hop, drive, id, gate).await,
+    }
+}
+
+async fn entered_step(hop: &mut Hop, drive: &mut Drive, id: CallId) -> Result<(), Out> {
+    if !drive.judged.contains_key(&id) {
+        let asked = arguments(hop, id).await?;
+        judge(hop, drive, id, &asked);
+    }
+    match drive.judged.remove(&id).expect("judged above") {
+        Judged::Denied { code, message } => {
+            deny(hop, id, code, &message, None::<()>);
+            Ok(())
+        }
+        Judged::Sleep(due) => {
+            let wait = hop.ids.mint();
+            hop.pending.timers.push(Timer { wait, call: id, due });
+            hop.call_mut(id).state = State::Asked;
+            Ok(())
+        }
+        Judged::Ask { kind, obligation, claim, form, unrenderable } => {
+            let ask = Ask {
+                id: hop.ids.mint(),
+                wait: hop.ids.mint(),
+                call: id,
+                kind,
+                obligation: *obligation,
+                policy: hop.inner.ledger.registry().policy_version,
+                claim: claim.map(|text| hop.keep(text.as_bytes())),
+                form: form.map(|form| hop.keep(form.as_bytes())),
+                unrenderable,
+                operands: Vec::new(),
+            };
+            let call = hop.call_mut(id);
+            call.approval = Some(ask.id);
+            call.state = State::Asked;
+            hop.pending.asks.push(ask);
+            Ok(())
+        }
+        Judged::Allowed => start(hop, drive, id).await,
+    }
+}
+
+/// A call that waits: for a timer, or for a person.
+async fn asked_step(hop: &mut Hop, drive: &mut Drive, id: CallId) -> Result<(), Out> {
+    let call = hop.call(id);
+    let Some(approval) = hop.approval_of(call) else {
+        let timer_ended = hop.waits.iter().any(|w| w.call == id && w.is_ended());
+        if call.approval.is_none() && timer_ended {
+            succeed(hop, id, &Canonical::null(), Applied::No, None);
+        }
+        return Ok(());
+    };
+    let gate = approval.kind() == Kind::Gate;
+    let fails = approval.obligation.on_expiry == OnExpiry::Fail;
+    let verdict = verdict(hop, approval.id).await?;
+    match hop.approvals[&verdict.id].status.clone() {
+        approval::Status::Pending => Ok(()),
+        approval::Status::Approved { .. } if gate => {
+            let result = protocol::json::to_canonical(&verdict.told).expect("a decision is texts");
+            succeed(hop, id, &result, Applied::No, None);
+            Ok(())
+        }
+        approval::Status::Approved { .. } => start(hop, drive, id).await,
+        approval::Status::Rejected { .. } => {
+            deny(hop, id, Code::ApprovalRejected, "a person said no", Some(verdict.told));
+            Ok(())
+        }
+        approval::Status::Expired { .. } if fails => {
+            Err(Out::fail(Code::ApprovalExpired, Code::ApprovalExpired.as_str()))
+        }
+        approval::Status::Expired { .. } => {
+            deny(hop, id, Code::ApprovalExpired, "nobody decided in time", Some(verdict.told));
+            Ok(())
+        }
+        approval::Status::Cancelled { by, .. } => {
+            deny(hop, id, Code::ApprovalCancelled, &format!("withdrawn by {by}"), None::<()>);
+            Ok(())
+        }
+    }
+}
+
+struct Verdict {
+    id: protocol::id::ApprovalId,
+    told: Told,
+}
+
+/// What a program is told of a decision (W-263).
+#[derive(Serialize)]
+struct Told {
+    status: &'static str,
+    by: Vec<String>,
+    reason: Option<String>,
+    answer: Option<Canonical>,
+    at: Option<protocol::time::Time>,
+}
+
+async fn verdict(hop: &mut Hop, id: protocol::id::ApprovalId) -> Result<Verdict, Out> {
+    let approval = hop.approvals[&id].clone();
+    let mut by = Vec::new();
+    let mut reason = None;
+    let wanted = match approval.status {
+        approval::Status::Approved { .. } => approval::Verdict::Approve,
+        _ => approval::Verdict::Reject,
+    };
+    for vote in approval.standing().filter(|v| v.verdict == wanted) {
+        by.push(vote.principal.clone());
+        if let Some(body) = vote.reason {
+            reason = Some(String::from_utf8_lossy(&hop.body(body.digest).await?).into_owned());
+        }
+    }
+    let answer = match approval.answer {
+        Some(body) => Canonical::from_stored(&hop.body(body.digest).await?),
+        None => None,
+    };
+    let told = Told { status: approval.status.as_str(), by, reason, answer, at: approval.decided_at() };
+    Ok(Verdict { id, told })
+}
+
+/// The arguments of a call, by digest.
+pub(super) async fn arguments(hop: &mut Hop, id: CallId) -> Result<Canonical, Out> {
+    let digest = hop.call(id).arguments.digest;
+    let bytes = hop.body(digest).await?;
+    Canonical::from_stored(&bytes)
+        .ok_or_else(|| Out::fail(Code::CheckpointInvalid, "checkpoint invalid: arguments are no canonical JSON"))
+}
+
+/// Passes the gate, durable for a `write` and for whatever a person was asked, and starts the handler (steps 14 to 16).
+async fn start(hop: &mut Hop, drive: &mut Drive, id: CallId) -> Result<(), Out> {
+    let call = hop.call(id).clone();
+    let arguments = arguments(hop, id).await?;
+    if let Some(answer) = broker::instant(&call.tool.name, &arguments.value(), hop.inner.now()) {
+        match answer {
+            Ok(result) => succeed(hop, id, &result, Applied::No, None),
+            Err((code, detail)) => fail(hop, id, code, &detail, Applied::No, None),
+        }
+        return Ok(());
+    }
+    let pinned = hop.pinned.clone();
+    let tool = &pinned.tools[&call.tool.name];
+    if let Err(unready) = hop.inner.connectors.ready(&tool.spec, &tool.grant) {
+        deny(hop, id, Code::ToolUnavailable, &unready.detail, None::<()>);
+        return Ok(());
+    }
+    // C-250: a place is waited for before the gate, so that the tool's time does not run in the line.
+    let slot = tokio::select! {
+        slot = hop.inner.connectors.slot(&tool.spec) => slot,
+        () = stop_rings(&hop.live) => return Ok(()),
+    };
+    if call.effect == Effect::Write || call.state == State::Asked {
+        let act = Act::Dispatch {
+            call: id,
+            arguments: arguments.clone(),
+            operands: Vec::new(),
+            grant: tool.grant_digest,
+        };
+        failpoint::hit("gate.before");
+        match hop.commit(act).await? {
+            Answer::Dispatched { attempt } => {
+                failpoint::hit("gate.after");
+                let gate = Gate { attempt, at: hop.inner.now(), token: hop.token };
+                hop.call_mut(id).state = State::Dispatched(gate);
+            }
+            Answer::NotDispatched { code: Code::PolicyChanged, .. }
+                if u32::from(call.rounds) < protocol::limits::ASKED_AGAIN =>
+            {
+                ask_anew(hop, drive, id, &arguments);
+                return Ok(());
+            }
+            Answer::NotDispatched { code, detail } => {
+                deny(hop, id, code, &detail, None::<()>);
+                return Ok(());
+            }
+            other => unreachable!("a gate answers whether it was passed: {other:?}"),
+        }
+    } else if monotonic() >= hop.live.stop_at() {
+        return Err(Out::Lost);
+    }
+    handle(hop, drive, id, arguments, slot);
+    Ok(())
+}
+
+/// C-115: the policy now asks for more; the same call asks again, by a new approval.
+fn ask_anew(hop: &mut Hop, drive: &mut Drive, id: CallId, arguments: &Canonical) {
+    hop.call_mut(id).state = State::Entered;
+    hop.call_mut(id).rounds += 1;
+    judge(hop, drive, id, arguments);
+}
+
+/// Starts the handler of a call that passed its gate.
+pub(super) fn handle(
+    hop: &Hop,
+    drive: &mut Drive,
+    id: CallId,
+    arguments: Canonical,
+    slot: crate::tools::Slot,
+) {
+    let call = hop.call(id);
+    let key = call.key();
+    let pinned = hop.pinned.clone();
+    let connectors = hop.inner.connectors.clone();
+    let name = call.tool.name.clone();
+    drive.busy.insert(id);
+    drive.work.push(Box::pin(async move {
+        let tool = &pinned.tools[&name];
+        failpoint::hit("handler.before");
+        let ended = connectors
+            .dispatch(Dispatch {
+                spec: &tool.spec,
+                grant: &tool.grant,
+                arguments: &arguments,
+                key: Some(&key),
+                cancel: CancellationToken::new(),
+                slot,
+            })
+            .await;
+        failpoint::hit("handler.after");
+        (id, Done::Handled(ended))
+    }));
+}
+
+async fn work_or_bell(hop: &mut Hop, drive: &mut Drive) -> Result<(), Out> {
+    tokio::select! {
+        Some((id, done)) = drive.work.next() => {
+            drive.busy.remove(&id);
+            settle::done(hop, drive, id, done).await
+        }
+        () = hop.live.bell.notified() => {
+            hop.refresh().await
+        }
+    }
+}
+
+/// Waits in place while the hot window lasts. The questions are published first: nobody can answer what is not stored.
+async fn wait_hot(hop: &mut Hop, drive: &mut Drive) -> Result<Driven, Out> {
+    let window = hot_window(hop, drive);
+    if window.is_zero() || drive.hot_until.is_some_and(|until| monotonic() >= until) {
+        return Ok(Driven::Blocked);
+    }
+    if !hop.pending.asks.is_empty() || !hop.pending.timers.is_empty() {
+        hop.commit(Act::Record).await?;
+        failpoint::hit("ask.after");
+        hop.refresh().await?;
+        return Ok(Driven::Complete);
+    }
+    let until = *drive.hot_until.get_or_insert_with(|| monotonic() + window);
+    hop.live.waits(Some(Waiting { since: hop.inner.now(), name: waits_for(hop, drive) }));
+    let began = monotonic();
+    let scan = hop.inner.settings.scan_every;
+    let pause = until.saturating_duration_since(began).min(scan);
+    tokio::select! {
+        () = hop.live.bell.notified() => {}
+        () = tokio::time::sleep(pause) => {}
+    }
+    hop.person += monotonic() - began;
+    hop.refresh().await?;
+    Ok(Driven::Complete)
+}
+
+fn waits_for(hop: &Hop, drive: &Drive) -> String {
+    let open = drive.turn.calls.iter().map(|id| hop.call(*id)).filter(|call| !call.is_ended());
+    open.map(|call| call.tool.name.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+/// The smaller of the engine's window and what the open questions allow (C-204).
+fn hot_window(hop: &Hop, drive: &Drive) -> Duration {
+    let asked = drive.turn.calls.iter().filter_map(|id| hop.approval_of(hop.call(*id)));
+    let wanted = asked.filter_map(|a| a.obligation.hot_ms).min().map(Duration::from_millis);
+    wanted.map_or(hop.inner.hot_window, |wanted| wanted.min(hop.inner.hot_window))
+}
+
+/// What runs may end: a lost claim drops it, anything else waits for it and stores what came.
+async fn finish_work(hop: &mut Hop, drive: &mut Drive, stop: Stop) -> Result<(), Out> {
+    if stop == Stop::Lost {
+        return Ok(());
+    }
+    while let Some((id, done)) = drive.work.next().await {
+        drive.busy.remove(&id);
+        if matches!(done, Done::Handled(_)) {
+            settle::done(hop, drive, id, done).await?;
+        }
+        if hop.live.stopped() == Some(Stop::Lost) {
+            return Err(Out::Lost);
+        }
+    }
+    Ok(())
+}
+
+async fn stop_rings(live: &Arc<crate::worker::Live>) {
+    while live.stopped().is_none() {
+        live.bell.notified().await;
+    }
+    live.bell.notify_one();
+}
+
+/// The call ends well.
+pub(super) fn succeed(hop: &mut Hop, id: CallId, result: &Canonical, applied: Applied, gate: Option<Gate>) {
+    let body = hop.keep(result.as_bytes());
+    end(hop, id, OutcomeStatus::Ok, None, applied, Some(body), gate);
+}
+
+/// The handler ran, or a lookup or person found out, and it failed.
+pub(super) fn fail(hop: &mut Hop, id: CallId, code: Code, detail: &str, applied: Applied, gate: Option<Gate>) {
+    let body = told(hop, code, &code.title(), Some(detail));
+    end(hop, id, OutcomeStatus::Error, Some(code), applied, Some(body), gate);
+}
+
+/// Nothing ran and, under this call, nothing ever will (C-88).
+pub(super) fn deny(hop: &mut Hop, id: CallId, code: Code, message: &str, detail: Option<impl Serialize>) {
+    let body = told(hop, code, message, detail);
+    end(hop, id, OutcomeStatus::Denied, Some(code), Applied::No, Some(body), None);
+}
+
+/// The body of an outcome that is no result; replay tells it again.
+fn told(hop: &mut Hop, code: Code, message: &str, detail: Option<impl Serialize>) -> protocol::run::Body {
+    #[derive(Serialize)]
+    struct Body<'a, T> {
+        code: &'static str,
+        message: &'a str,
+        detail: Option<T>,
+    }
+    let body = Body { code: code.as_str(), message, detail };
+    let text = protocol::json::to_canonical(&body).unwrap_or_else(|_| Canonical::null());
+    hop.keep(text.as_bytes())
+}
+
+fn end(
+    hop: &mut Hop,
+    id: CallId,
+    status: OutcomeStatus,
+    code: Option<Code>,
+    applied: Applied,
+    body: Option<protocol::run::Body>,
+    gate: Option<Gate>,
+) {
+    let at = hop.inner.now();
+    let outcome = Outcome { status, code, applied, body, gate, at };
+    hop.call_mut(id).state = State::Ended(outcome.clone());
+    hop.conclude(Conclusion { call: id, end: Concluded::Ended(outcome) });
+}

@@ -1,0 +1,209 @@
+//! How a hop ends: the program's own end, a park, or leaving because something outside says so.
+
+use super::state::{Hop, Out};
+use super::turn::Turn;
+use super::{Next, checkpoint, dropped, script};
+use crate::failpoint;
+use protocol::code::Code;
+use protocol::command::{Act, Answer};
+use protocol::id::{CallId, WaitId};
+use protocol::journal::{Entry, Other};
+use protocol::rows::NewBody;
+use protocol::run::{Failure, Phase, Snapshot, WaitMode};
+use sandbox::{Binding, End, Guest, Limit, Raised};
+use serde::Serialize;
+
+/// With what a run parks.
+pub(super) enum Parking {
+    Guest(Guest),
+    /// The hop made no guest; a snapshot it did not thaw goes on to the next one.
+    NoGuest,
+}
+
+/// Replaying costs about what the guest has run; a thaw costs about this much, in microseconds (W-241).
+const THAW_US: u64 = 3_000;
+
+/// E-7: the run waits, and nothing of it stays in this worker.
+pub(super) async fn park(hop: &mut Hop, turn: &Turn, parking: Parking) -> Result<Next, Out> {
+    if !hop.run.settings.resume {
+        return Err(Out::fail(Code::ResumeDisabled, "resume disabled"));
+    }
+    let blocked: Vec<CallId> =
+        turn.calls.iter().copied().filter(|id| !hop.call(*id).is_ended()).collect();
+    let waits = open_waits(hop, &blocked);
+    let snapshot = match parking {
+        Parking::NoGuest => script::usable_snapshot(hop)
+            .map(|snapshot| (Snapshot { consumed_by: None, ..snapshot }, None)),
+        Parking::Guest(guest) => frozen(hop, guest).await,
+    };
+    hop.live.guard(None);
+    let checkpoint = checkpoint::build(hop, &blocked, &waits, snapshot)?;
+    // The taker would be this worker; its room is what this hop leaves.
+    let taker = hop.inner.carry.then_some(protocol::command::Taker {
+        worker: hop.inner.worker,
+        ttl: hop.inner.settings.claim_ttl,
+    });
+    let taker = taker.filter(|_| !hop.inner.stopping.is_cancelled());
+    failpoint::hit("park.before");
+    let answer = hop.commit(Act::Park { checkpoint, mode: WaitMode::Any, taker }).await?;
+    failpoint::hit("park.after");
+    Ok(next(hop, &answer))
+}
+
+fn next(hop: &Hop, answer: &Answer) -> Next {
+    let Some(run) = answer.run() else { return Next::Done };
+    match &run.phase {
+        Phase::Active { claim, .. } if claim.token != hop.token => Next::Claimed(Box::new(run.clone())),
+        _ => Next::Done,
+    }
+}
+
+fn open_waits(hop: &Hop, blocked: &[CallId]) -> Vec<WaitId> {
+    let stored = hop.waits.iter().filter(|w| blocked.contains(&w.call)).map(|w| w.id);
+    let asked = hop.pending.asks.iter().map(|ask| ask.wait);
+    let timers = hop.pending.timers.iter().map(|timer| timer.wait);
+    stored.chain(asked).chain(timers).collect()
+}
+
+/// Freezes the guest where replay would cost more than a thaw; else the journal alone is enough (W-241).
+async fn frozen(hop: &mut Hop, guest: Guest) -> Option<(Snapshot, Option<NewBody>)> {
+    hop.charge(guest.active().as_micros() as u64);
+    if hop.charged_us < THAW_US {
+        return None;
+    }
+    let binding = Binding {
+        run: *hop.run.id.as_bytes(),
+        hop: u64::from(hop.run.seq),
+        position: u64::from(hop.journal.len),
+    };
+    let bytes = match guest.freeze(&binding).await {
+        Ok(snapshot) => snapshot.into_bytes(),
+        Err(error) => {
+            tracing::warn!(run = %hop.run.id, %error, "the guest could not be frozen; the journal serves");
+            return None;
+        }
+    };
+    if bytes.len() as u64 > hop.inner.limits.snapshot_max {
+        tracing::info!(run = %hop.run.id, bytes = bytes.len(), "the snapshot is too large; the journal serves");
+        return None;
+    }
+    let image = hop.inner.sandbox().ok()?.image().clone();
+    let body = NewBody::new(bytes);
+    let snapshot = Snapshot {
+        hop: hop.run.seq,
+        engine: image.engine,
+        image: image.digest,
+        body: body.body,
+        consumed_by: None,
+    };
+    Some((snapshot, Some(body)))
+}
+
+/// On shutdown a run that waits for people parks at once; one with nothing open is handed back.
+pub(super) async fn park_or_hand_back(hop: &mut Hop, turn: &Turn, guest: Guest) -> Result<Next, Out> {
+    let waits = turn.calls.iter().all(|id| {
+        let call = hop.call(*id);
+        call.is_ended() || matches!(call.state, protocol::call::State::Asked | protocol::call::State::Ambiguous(_))
+    });
+    let open = turn.calls.iter().any(|id| !hop.call(*id).is_ended());
+    if waits && open && hop.run.settings.resume {
+        return park(hop, turn, Parking::Guest(guest)).await;
+    }
+    hop.charge(guest.active().as_micros() as u64);
+    drop(guest);
+    hop.live.guard(None);
+    hand_back(hop).await
+}
+
+/// E-8.
+pub(super) async fn hand_back(hop: &mut Hop) -> Result<Next, Out> {
+    hop.commit(Act::HandBack { checkpoint: None }).await?;
+    Ok(Next::Done)
+}
+
+/// The guest ended: a result, an error, or a limit.
+pub(super) async fn ended(hop: &mut Hop, end: End) -> Result<Next, Out> {
+    let failure = match end {
+        End::Returned { result } => {
+            let result = script::output(hop, &result)?;
+            let body = NewBody::new(result.as_bytes());
+            hop.enter(Entry::Other(Other::End { result: Some(body.body.digest), error: None }));
+            hop.commit(Act::Finish { result: body }).await?;
+            return Ok(Next::Done);
+        }
+        End::Raised(raised) => step_failed(hop, raised),
+        End::ResultInvalid { message } => failure(Code::ResultInvalid, message),
+        End::Limit(Limit::Time { limit, spent }) => failure(
+            Code::GuestTime,
+            format!("active time exceeded: {} ms > {} ms", spent.as_millis(), limit.as_millis()),
+        ),
+        End::Limit(Limit::Memory { limit_bytes, wanted_bytes }) => {
+            failure(Code::GuestMemory, format!("guest memory exceeded: {wanted_bytes} > {limit_bytes}"))
+        }
+        End::Trap { message } => failure(Code::GuestTrap, message),
+        End::Stopped => return Err(script::stopped(hop)),
+    };
+    hop.enter(Entry::Other(Other::End { result: None, error: Some(failure.message.clone()) }));
+    hop.commit(Act::Fail(failure)).await?;
+    Ok(Next::Done)
+}
+
+fn failure(code: Code, message: String) -> Failure {
+    Failure { code, message, detail: None }
+}
+
+#[derive(Serialize)]
+struct Traceback {
+    line: Option<u32>,
+    traceback: protocol::digest::Digest,
+}
+
+/// W-150: class and message; the traceback is a body.
+fn step_failed(hop: &mut Hop, raised: Raised) -> Failure {
+    let most = hop.inner.limits.failure_bytes as usize;
+    let mut message = format!("{}: {}", raised.class, raised.message);
+    message.truncate(message.floor_char_boundary(most));
+    let body = hop.keep(raised.traceback.as_bytes());
+    let detail = Traceback { line: raised.line, traceback: body.digest };
+    Failure {
+        code: if raised.job_failed { Code::JobEnded } else { Code::StepFailed },
+        message,
+        detail: protocol::json::to_canonical(&detail).ok(),
+    }
+}
+
+/// Leaves a hop that cannot go on.
+pub(super) async fn leave(hop: &mut Hop, out: Out) -> Next {
+    hop.live.guard(None);
+    match out {
+        Out::Lost => dropped(hop, &Out::Lost),
+        Out::Shutdown => match hand_back(hop).await {
+            Ok(next) => next,
+            Err(out) => dropped(hop, &out),
+        },
+        Out::Stopping => acknowledge(hop).await,
+        Out::Fail(failure) => match hop.commit(Act::Fail(*failure)).await {
+            Ok(_) => Next::Done,
+            Err(Out::Stopping) => acknowledge(hop).await,
+            Err(out) => dropped(hop, &out),
+        },
+    }
+}
+
+/// The run is stopping: the hop's guest is gone, outcomes of its calls are stored; it says so. What it had not
+/// stored before the run began to stop is refused, and nothing durable rests on it.
+async fn acknowledge(hop: &mut Hop) -> Next {
+    hop.pending.entries.clear();
+    hop.pending.asks.clear();
+    hop.pending.timers.clear();
+    hop.pending.engine_calls.clear();
+    let known: Vec<CallId> = match hop.inner.ledger.rows(hop.run.id).await {
+        Ok(Some(rows)) => rows.calls.iter().filter(|call| !call.is_ended()).map(|call| call.id).collect(),
+        Ok(None) | Err(_) => return dropped(hop, &Out::Lost),
+    };
+    hop.pending.conclusions.retain(|conclusion| known.contains(&conclusion.call));
+    match hop.commit(Act::Acknowledge).await {
+        Ok(_) => Next::Done,
+        Err(out) => dropped(hop, &out),
+    }
+}

@@ -1,0 +1,56 @@
+//! Carrying one claimed hop to its next stop (runs.md section 5, workflows.md sections 1 and 3).
+//!
+//! Invariant: every write of a hop carries its token, and whatever the hop holds in memory is only a copy of what the
+//! ledger says plus what rides with the next commit. A hop that lost its claim writes nothing more.
+
+mod checkpoint;
+mod drive;
+mod end;
+mod open;
+mod replay;
+mod script;
+mod settle;
+mod state;
+mod turn;
+
+pub(crate) use state::{Hop, Out};
+
+use crate::inner::Inner;
+use crate::worker::Live;
+use protocol::command::Act;
+use protocol::run::Run;
+use std::sync::Arc;
+
+/// What came of a hop.
+#[derive(Debug)]
+pub(crate) enum Next {
+    /// Parked, ended, handed back, acknowledged: somebody else's move.
+    Done,
+    /// A commit of this hop returned the run and claimed it for this worker again.
+    Claimed(Box<Run>),
+    /// Nothing more is known or done here; the claim lapses or is somebody else's already.
+    Dropped,
+}
+
+/// Carries a hop. It never fails: whatever goes wrong ends the run, hands it back, or lets the claim lapse.
+pub(crate) async fn carry(inner: Arc<Inner>, live: Arc<Live>, run: Run) -> Next {
+    let mut hop = match Hop::open(inner, live, run).await {
+        Ok(hop) => hop,
+        Err(open::Closed::Next(next)) => return next,
+        Err(open::Closed::Failed(mut hop, failure)) => {
+            return match hop.commit(Act::Fail(failure)).await {
+                Ok(_) => Next::Done,
+                Err(out) => dropped(&hop, &out),
+            };
+        }
+    };
+    match script::carry(&mut hop).await {
+        Ok(next) => next,
+        Err(out) => end::leave(&mut hop, out).await,
+    }
+}
+
+fn dropped(hop: &Hop, out: &Out) -> Next {
+    tracing::info!(run = %hop.run.id, hop = hop.run.seq, ?out, "hop dropped");
+    Next::Dropped
+}

@@ -1,0 +1,100 @@
+//! What all parts of an engine share.
+
+use crate::engine::Image;
+use crate::failure::Failure;
+use crate::pinned::Pinned;
+use crate::tools::Connectors;
+use crate::worker::Crew;
+use protocol::digest::Digest;
+use protocol::id::{Ids, RequestId, WorkerId};
+use protocol::limits::{Limits, WorkerSettings};
+use protocol::time::Time;
+use sandbox::Sandbox;
+use std::collections::HashMap;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use store::Ledger;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// The shared state of one engine.
+pub(crate) struct Inner {
+    pub(crate) ledger: Ledger,
+    pub(crate) image: Image,
+    pub(crate) connectors: Arc<Connectors>,
+    pub(crate) limits: Limits,
+    pub(crate) settings: WorkerSettings,
+    /// How long a call waits hot; nothing: runs park at once (I-19b).
+    pub(crate) hot_window: Duration,
+    /// Whether this engine claims hops and dispatches calls (I-19).
+    pub(crate) carry: bool,
+    pub(crate) separate_requester: bool,
+    pub(crate) worker: WorkerId,
+    pub(crate) crew: Crew,
+    pub(crate) pinned: Kept<Pinned>,
+    pub(crate) recovering: AtomicBool,
+    pub(crate) stopping: CancellationToken,
+    pub(crate) tasks: TaskTracker,
+}
+
+impl Inner {
+    /// The guest image, or why there is none.
+    pub(crate) fn sandbox(&self) -> Result<&Sandbox, Failure> {
+        match &self.image {
+            Image::Found(sandbox) => Ok(sandbox),
+            Image::Missing { why } => Err(Failure::Image(why.clone())),
+        }
+    }
+
+    pub(crate) fn now(&self) -> Time {
+        self.ledger.now()
+    }
+
+    /// A source of fresh ids for one request or hop.
+    pub(crate) fn ids(&self) -> Ids {
+        let mut seed = [0; 16];
+        fill(&mut seed);
+        Ids::new(self.now(), self.ledger.cell(), u128::from_le_bytes(seed))
+    }
+
+    pub(crate) fn request_id(&self) -> RequestId {
+        self.ids().mint()
+    }
+}
+
+/// Fills a buffer from the system's random source. Without one nothing here can be unguessable, so the process stops.
+pub(crate) fn fill(buffer: &mut [u8]) {
+    getrandom::fill(buffer).expect("the system has a random source");
+}
+
+/// Immutable things by digest, kept once read.
+pub(crate) struct Kept<T>(Mutex<HashMap<Digest, Arc<T>>>);
+
+/// More than this many are forgotten together; each is read again when it is needed.
+const KEPT: usize = 256;
+
+impl<T> Default for Kept<T> {
+    fn default() -> Kept<T> {
+        Kept(Mutex::new(HashMap::new()))
+    }
+}
+
+impl<T> Kept<T> {
+    pub(crate) fn get(&self, digest: Digest) -> Option<Arc<T>> {
+        self.lock().get(&digest).cloned()
+    }
+
+    pub(crate) fn keep(&self, digest: Digest, value: Arc<T>) -> Arc<T> {
+        let mut kept = self.lock();
+        if kept.len() >= KEPT {
+            kept.clear();
+        }
+        kept.insert(digest, value.clone());
+        value
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Digest, Arc<T>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,149 @@
+//! What a run is pinned to: its pattern's source, plan, tools and schemas, read by digest and kept compiled.
+//!
+//! Invariant: a run uses what was sealed at registration, whatever the registry holds since (C-43, R-348).
+
+use crate::inner::Inner;
+use crate::tools::Grant;
+use protocol::builtin;
+use protocol::digest::Digest;
+use protocol::json::Canonical;
+use protocol::plan::Plan;
+use protocol::run::{PatternRef, Run};
+use protocol::schema::Schema;
+use protocol::tool::ToolSpec;
+use protocol::workflow::Pattern;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A pattern, ready to run.
+#[derive(Debug)]
+pub(crate) struct Pinned {
+    pub(crate) source: String,
+    /// The tools of the plan and the built-in ones, by name.
+    pub(crate) tools: BTreeMap<String, PinnedTool>,
+    pub(crate) output: Schema,
+}
+
+/// A tool as the plan sealed it.
+#[derive(Debug)]
+pub(crate) struct PinnedTool {
+    pub(crate) spec: Arc<ToolSpec>,
+    pub(crate) grant: Grant,
+    pub(crate) grant_digest: Digest,
+    pub(crate) input: Schema,
+    pub(crate) output: Schema,
+}
+
+impl Pinned {
+    /// For a run whose pattern cannot be used: nothing of it is ever called.
+    pub(crate) fn none() -> Pinned {
+        let any = protocol::json::canonicalize(b"{}").expect("an object");
+        Pinned {
+            source: String::new(),
+            tools: BTreeMap::new(),
+            output: Schema::compile(&any).expect("the schema of anything"),
+        }
+    }
+}
+
+/// Why a pattern cannot be used here.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PinError {
+    /// Not stored, not of its digest, or of an engine or image that is not here (W-5).
+    #[error("{0}")]
+    Unavailable(String),
+    /// The store could not be read; that is not absence.
+    #[error(transparent)]
+    Store(#[from] store::ReadError),
+}
+
+/// The pattern a run pins, checked in the order of R-323.
+pub(crate) async fn of_run(inner: &Inner, run: &Run) -> Result<Arc<Pinned>, PinError> {
+    let pattern = pattern(inner, &run.pattern)?;
+    if pattern.manifest.plan != run.plan {
+        return Err(PinError::Unavailable("the run's plan is not the pattern's".to_owned()));
+    }
+    load(inner, &pattern).await
+}
+
+fn pattern(inner: &Inner, pin: &PatternRef) -> Result<Pattern, PinError> {
+    let registry = inner.ledger.registry();
+    let found = registry.workflows.get(&pin.key).and_then(|w| w.patterns.get(&pin.revision));
+    match found {
+        Some(pattern) if pattern.digest == pin.digest && pattern.manifest.digest() == pin.digest => {
+            Ok(pattern.clone())
+        }
+        Some(_) => Err(PinError::Unavailable("its digest differs".to_owned())),
+        None => Err(PinError::Unavailable("it is not stored".to_owned())),
+    }
+}
+
+/// Reads source, plan and tools by digest; the guest image must be the pinned one.
+pub(crate) async fn load(inner: &Inner, pattern: &Pattern) -> Result<Arc<Pinned>, PinError> {
+    if let Some(image) = pattern.manifest.image {
+        let here = inner.sandbox().map(|s| s.image().digest).ok();
+        if here != Some(image) {
+            return Err(PinError::Unavailable(format!("its guest image {image} is not here")));
+        }
+    }
+    if let Some(known) = inner.pinned.get(pattern.digest) {
+        return Ok(known);
+    }
+    let source = text(inner, pattern.manifest.source, "source").await?;
+    let plan = text(inner, pattern.manifest.plan, "plan").await?;
+    let plan: Plan = serde_json::from_str(&plan)
+        .map_err(|error| PinError::Unavailable(format!("its plan cannot be read: {error}")))?;
+    let pinned = Pinned {
+        tools: tools(inner, &plan).await?,
+        output: compile(&pattern.manifest.output_schema, "output schema")?,
+        source,
+    };
+    Ok(inner.pinned.keep(pattern.digest, Arc::new(pinned)))
+}
+
+async fn tools(inner: &Inner, plan: &Plan) -> Result<BTreeMap<String, PinnedTool>, PinError> {
+    let registry = inner.ledger.registry();
+    let mut tools = BTreeMap::new();
+    for spec in builtin::all() {
+        let grant = Grant::default();
+        let digest = grant.canonical().digest();
+        tools.insert(spec.name.clone(), tool(spec.clone(), grant, digest)?);
+    }
+    for row in &plan.tools {
+        let spec = registry
+            .tool(&row.name, &row.version)
+            .filter(|spec| spec.digest() == row.tool_digest)
+            .ok_or_else(|| PinError::Unavailable(format!("{} {} is not stored", row.name, row.version)))?;
+        let grant = text(inner, row.grant_digest, "grant").await?;
+        let grant = protocol::json::canonicalize(grant.as_bytes())
+            .ok()
+            .and_then(|grant| Grant::read(&grant).ok())
+            .ok_or_else(|| PinError::Unavailable(format!("the grant of {} cannot be read", row.name)))?;
+        tools.insert(row.name.clone(), tool(spec, grant, row.grant_digest)?);
+    }
+    Ok(tools)
+}
+
+fn tool(spec: Arc<ToolSpec>, grant: Grant, grant_digest: Digest) -> Result<PinnedTool, PinError> {
+    Ok(PinnedTool {
+        input: compile(&spec.input_schema, "input schema")?,
+        output: compile(&spec.output_schema, "output schema")?,
+        spec,
+        grant,
+        grant_digest,
+    })
+}
+
+fn compile(schema: &Canonical, what: &str) -> Result<Schema, PinError> {
+    Schema::compile(schema).map_err(|fault| PinError::Unavailable(format!("its {what}: {fault}")))
+}
+
+async fn text(inner: &Inner, digest: Digest, what: &str) -> Result<String, PinError> {
+    let bytes = inner.ledger.blob(digest).await?;
+    let bytes = bytes.ok_or_else(|| PinError::Unavailable(format!("its {what} is not stored")))?;
+    if Digest::of(&bytes) != digest {
+        return Err(PinError::Unavailable(format!("its {what} is not of its digest")));
+    }
+    String::from_utf8(bytes.to_vec())
+        .map_err(|_| PinError::Unavailable(format!("its {what} is no text")))
+}

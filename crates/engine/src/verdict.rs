@@ -1,0 +1,116 @@
+//! Bringing a verdict to its decision: bytes are parsed and judged by the immutable tool spec here, everything that can
+//! change is judged in the transaction (calls.md section 10.3).
+
+use crate::failure::Failure;
+use crate::inner::Inner;
+use protocol::approval::{Approval, Kind, Verdict};
+use protocol::code::Code;
+use protocol::command::{Answer, Answered, Caller, Command, Decide, Decided, Edit};
+use protocol::digest::Digest;
+use protocol::id::ApprovalId;
+use protocol::json::{Canonical, canonicalize};
+use protocol::rows::NewBody;
+use protocol::schema::Schema;
+
+/// A verdict as a door received it.
+#[derive(Clone, Debug)]
+pub struct DecideRequest {
+    pub approval: ApprovalId,
+    pub verdict: Verdict,
+    pub arguments_digest: Option<Digest>,
+    /// The complete new arguments as JSON text.
+    pub edit: Option<Vec<u8>>,
+    pub answer: Option<Vec<u8>>,
+    pub reason: Option<String>,
+    pub unrenderable: bool,
+}
+
+/// Decides; a worker of this engine takes the hop that follows in the same commit where there is room.
+pub(crate) async fn decide(inner: &Inner, by: Caller, request: DecideRequest) -> Result<Decided, Failure> {
+    let reason = match request.reason.as_deref().map(str::trim) {
+        None | Some("") => None,
+        Some(reason) if reason.len() > protocol::limits::REASON_BYTES => {
+            let detail = format!("reason exceeded: {} > {}", reason.len(), protocol::limits::REASON_BYTES);
+            return Err(Failure::refused(Code::LimitExceeded, detail));
+        }
+        Some(reason) => Some(NewBody::new(reason.as_bytes())),
+    };
+    let approval = match request.edit.is_some() || request.answer.is_some() {
+        true => inner.ledger.approval(request.approval).await?.map(|found| found.approval),
+        false => None,
+    };
+    let edit = match (request.edit, &approval) {
+        (Some(bytes), Some(approval)) => Some(edit(inner, approval, &bytes)?),
+        _ => None,
+    };
+    let answer = match (request.answer, &approval) {
+        (Some(bytes), Some(approval)) => Some(answer(inner, approval, &bytes).await?),
+        _ => None,
+    };
+    let decide = Decide {
+        by,
+        approval: request.approval,
+        verdict: request.verdict,
+        arguments_digest: request.arguments_digest,
+        edit,
+        answer,
+        reason,
+        unrenderable: request.unrenderable,
+        taker: inner.crew.taker(inner),
+    };
+    match inner.ledger.transact(Command::Decide(Box::new(decide))).await? {
+        Answer::Decided(decided) => Ok(*decided),
+        other => unreachable!("a decision is answered with its approval: {other:?}"),
+    }
+}
+
+/// C-173: strict parse, limit and schema of new arguments.
+fn edit(inner: &Inner, approval: &Approval, bytes: &[u8]) -> Result<Edit, Failure> {
+    let refused = |code: Code, detail: String| {
+        Failure::refused(Code::EditRefused, format!("{code}: {detail}"))
+    };
+    let arguments = canonicalize(bytes).map_err(|fault| refused(Code::InvalidJson, fault.to_string()))?;
+    let registry = inner.ledger.registry();
+    let binding = &approval.binding;
+    let spec = registry
+        .tool(&binding.tool, &binding.tool_version)
+        .ok_or_else(|| refused(Code::ToolUnavailable, format!("{} is not registered", binding.tool)))?;
+    let schema = Schema::compile(&spec.input_schema).map_err(|fault| Failure::Corrupt(fault.to_string()))?;
+    let fault = if arguments.len() as u64 > spec.limits.argument_bytes {
+        Some((Code::ArgumentsTooLarge, format!("{} > {}", arguments.len(), spec.limits.argument_bytes)))
+    } else {
+        let at = |v: protocol::schema::Violation| (Code::InvalidArguments, format!("`{}`: {}", v.pointer, v.message));
+        schema.check(&arguments).err().map(at)
+    };
+    Ok(Edit { arguments, judged_by: spec.digest(), fault, operands: Vec::new() })
+}
+
+/// C-172, C-238: a gate's answer fits its form, a result that happened fits the tool's output schema.
+async fn answer(inner: &Inner, approval: &Approval, bytes: &[u8]) -> Result<Answered, Failure> {
+    let parsed = canonicalize(bytes)
+        .map_err(|fault| Failure::refused(Code::InvalidAnswer, fault.to_string()))?;
+    let schema: Option<Canonical> = match approval.kind() {
+        Kind::Gate => match approval.form {
+            None => None,
+            Some(form) => inner
+                .ledger
+                .body(approval.run, form.digest)
+                .await?
+                .and_then(|bytes| Canonical::from_stored(&bytes)),
+        },
+        Kind::Settle => {
+            let binding = &approval.binding;
+            let registry = inner.ledger.registry();
+            registry.tool(&binding.tool, &binding.tool_version).map(|spec| spec.output_schema.clone())
+        }
+        Kind::Call => None,
+    };
+    let fault = match schema {
+        None => None,
+        Some(schema) => {
+            let schema = Schema::compile(&schema).map_err(|fault| Failure::Corrupt(fault.to_string()))?;
+            schema.check(&parsed).err().map(|v| format!("the answer at `{}`: {}", v.pointer, v.message))
+        }
+    };
+    Ok(Answered { body: NewBody::new(parsed.as_bytes()), fault })
+}

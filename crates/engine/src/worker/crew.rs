@@ -1,0 +1,201 @@
+//! Which hops are live in this process.
+
+use crate::clock::monotonic;
+use crate::inner::Inner;
+use protocol::command::Taker;
+use protocol::id::RunId;
+use sandbox::Stopper;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
+
+/// The hops of one worker.
+pub(crate) struct Crew {
+    capacity: usize,
+    live: Mutex<HashMap<RunId, Arc<Live>>>,
+    freed: Notify,
+}
+
+/// One hop that this process carries.
+pub(crate) struct Live {
+    pub(crate) run: RunId,
+    pub(crate) token: u64,
+    state: Mutex<State>,
+    /// Rang when a decision, a stop or a renewal changed something the hop may wait for.
+    pub(crate) bell: Notify,
+}
+
+struct State {
+    /// Without a renewal the guest is stopped by then.
+    stop_at: Instant,
+    stop: Option<Stop>,
+    guest: Option<Stopper>,
+    /// What the hop is waiting for, for lists.
+    waiting: Option<Waiting>,
+}
+
+/// What a live hop waits for.
+#[derive(Clone, Debug)]
+pub(crate) struct Waiting {
+    pub(crate) since: protocol::time::Time,
+    pub(crate) name: String,
+}
+
+/// Why a hop has to stop before its own end.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Stop {
+    /// The server shuts down: park or hand back.
+    Shutdown,
+    /// The run is CANCELLING or FAILING: finish calls in flight, then acknowledge.
+    Stopping,
+    /// The claim is lost, or could not be renewed in time: drop everything, write nothing.
+    Lost,
+}
+
+impl Crew {
+    pub(crate) fn new(capacity: usize) -> Crew {
+        Crew { capacity, live: Mutex::default(), freed: Notify::new() }
+    }
+
+    /// How many more hops this worker can take.
+    pub(crate) fn free(&self) -> usize {
+        self.capacity.saturating_sub(self.all().len())
+    }
+
+    /// This worker, if it has room and carries runs at all.
+    pub(crate) fn taker(&self, inner: &Inner) -> Option<Taker> {
+        let able = inner.carry && !inner.stopping.is_cancelled() && self.free() > 0;
+        able.then_some(Taker { worker: inner.worker, ttl: inner.settings.claim_ttl })
+    }
+
+    /// Enters a hop; `None` if the run is here already under a token as large.
+    pub(crate) fn enter(&self, inner: &Inner, run: RunId, token: u64) -> Option<Arc<Live>> {
+        let mut all = self.all();
+        if all.get(&run).is_some_and(|known| known.token >= token) {
+            return None;
+        }
+        let live = Arc::new(Live {
+            run,
+            token,
+            state: Mutex::new(State {
+                stop_at: monotonic() + patience(inner),
+                stop: None,
+                guest: None,
+                waiting: None,
+            }),
+            bell: Notify::new(),
+        });
+        all.insert(run, live.clone());
+        Some(live)
+    }
+
+    pub(crate) fn leave(&self, live: &Arc<Live>) {
+        let mut all = self.all();
+        if all.get(&live.run).is_some_and(|known| Arc::ptr_eq(known, live)) {
+            all.remove(&live.run);
+        }
+        drop(all);
+        self.freed.notify_one();
+    }
+
+    /// Resolves when a hop has left.
+    pub(crate) async fn room(&self) {
+        self.freed.notified().await;
+    }
+
+    pub(crate) fn has(&self, run: RunId) -> bool {
+        self.all().contains_key(&run)
+    }
+
+    pub(crate) fn stop(&self, run: RunId, why: Stop) {
+        if let Some(live) = self.all().get(&run) {
+            live.stop(why);
+        }
+    }
+
+    pub(crate) fn stop_all(&self, why: Stop) {
+        self.list().iter().for_each(|live| live.stop(why));
+    }
+
+    pub(crate) fn wake(&self, run: RunId) {
+        if let Some(live) = self.all().get(&run) {
+            live.bell.notify_one();
+        }
+    }
+
+    pub(crate) fn wake_all(&self) {
+        self.list().iter().for_each(|live| live.bell.notify_one());
+    }
+
+    pub(crate) fn list(&self) -> Vec<Arc<Live>> {
+        self.all().values().cloned().collect()
+    }
+
+    fn all(&self) -> MutexGuard<'_, HashMap<RunId, Arc<Live>>> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How long a hop may go on without a renewal: its claim's life less the margin in which its guest is stopped.
+pub(crate) fn patience(inner: &Inner) -> Duration {
+    inner.settings.claim_ttl.saturating_sub(inner.settings.stop_margin)
+}
+
+impl Live {
+    /// Stops the hop; a stronger reason replaces a weaker one. Its guest stops at once, unless the hop only shuts down:
+    /// then the hop itself finds the place to stop.
+    pub(crate) fn stop(&self, why: Stop) {
+        let guest = {
+            let mut state = self.state();
+            state.stop = state.stop.max(Some(why));
+            (why != Stop::Shutdown).then(|| state.guest.clone()).flatten()
+        };
+        if let Some(guest) = guest {
+            guest.stop();
+        }
+        self.bell.notify_one();
+    }
+
+    pub(crate) fn stopped(&self) -> Option<Stop> {
+        self.state().stop
+    }
+
+    /// A renewal was sent at `sent` and succeeded (R-102: the deadline counts from before it was sent).
+    pub(crate) fn renewed(&self, sent: Instant, patience: Duration) {
+        self.state().stop_at = sent + patience;
+    }
+
+    pub(crate) fn stop_at(&self) -> Instant {
+        self.state().stop_at
+    }
+
+    /// Names the guest that a stop has to end.
+    pub(crate) fn guard(&self, guest: Option<Stopper>) {
+        let stop = {
+            let mut state = self.state();
+            state.guest = guest;
+            state.stop.filter(|why| *why != Stop::Shutdown).and(state.guest.clone())
+        };
+        if let Some(guest) = stop {
+            guest.stop();
+        }
+    }
+
+    pub(crate) fn waits(&self, waiting: Option<Waiting>) {
+        self.state().waiting = waiting;
+    }
+
+    pub(crate) fn waiting(&self) -> Option<Waiting> {
+        self.state().waiting.clone()
+    }
+
+    /// Whether a guest is resident for this hop.
+    pub(crate) fn has_guest(&self) -> bool {
+        self.state().guest.is_some()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
