@@ -377,7 +377,7 @@ impl StartRun {
     }
 }
 
-/// Body of the verbs that only say why (`cancel`, `pause`, `resume`, `withdraw`, `revoke`).
+/// Body of the verbs that only say why (`cancel`, `withdraw`, `revoke`).
 #[derive(Clone, Default, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ActionRequest {

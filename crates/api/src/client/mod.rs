@@ -11,7 +11,6 @@ mod sse;
 
 pub use error::ClientError;
 pub use events::{EventStream, StreamItem};
-pub use routes::RunVerb;
 
 use crate::problem::Problem;
 use reqwest::{Method, Response, StatusCode, Url};

@@ -13,24 +13,6 @@ use protocol::id::{ApprovalId, CallId, PatternId, RunId, TokenId};
 use reqwest::{Method, StatusCode};
 use std::time::Duration;
 
-/// A verb of a run that only takes a reason.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum RunVerb {
-    Cancel,
-    Pause,
-    Resume,
-}
-
-impl RunVerb {
-    const fn as_str(self) -> &'static str {
-        match self {
-            RunVerb::Cancel => "cancel",
-            RunVerb::Pause => "pause",
-            RunVerb::Resume => "resume",
-        }
-    }
-}
-
 /// Every method fails as [`ClientError`] says; what it does is the route's contract in interfaces.md section 2.
 impl Client {
     /// `GET /readyz`. A server that is not ready answers too.
@@ -61,14 +43,6 @@ impl Client {
 
     pub async fn activate(&self, key: &str, request: &ActivateRequest) -> Result<Workflow, ClientError> {
         self.post(&["v1", "workflows", key, "activate"], request).await
-    }
-
-    pub async fn pause_workflow(&self, key: &str, request: &ActionRequest) -> Result<Workflow, ClientError> {
-        self.post(&["v1", "workflows", key, "pause"], request).await
-    }
-
-    pub async fn resume_workflow(&self, key: &str, request: &ActionRequest) -> Result<Workflow, ClientError> {
-        self.post(&["v1", "workflows", key, "resume"], request).await
     }
 
     pub async fn pattern(&self, id: PatternId) -> Result<Pattern, ClientError> {
@@ -112,8 +86,9 @@ impl Client {
         self.read(response).await.map(Some)
     }
 
-    pub async fn run_verb(&self, id: RunId, verb: RunVerb, request: &ActionRequest) -> Result<Run, ClientError> {
-        self.post(&["v1", "runs", &id.to_string(), verb.as_str()], request).await
+    /// `changed` of the answer says whether this request elected the cancel.
+    pub async fn cancel(&self, id: RunId, request: &ActionRequest) -> Result<Run, ClientError> {
+        self.post(&["v1", "runs", &id.to_string(), "cancel"], request).await
     }
 
     pub async fn explain(&self, id: RunId) -> Result<Explain, ClientError> {

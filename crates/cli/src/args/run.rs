@@ -74,17 +74,14 @@ pub(crate) enum RunVerb {
     /// Say why a run is where it is, and what would move it
     #[command(after_help = "Example:\n  stasis run explain run_01m8nwmbe0e00bsaekf59edd1r")]
     Explain { run: RunId },
-    /// Start the same work again, as a new run
-    #[command(after_help = "Example:\n  stasis run retry run_01m8nwmbe0e00bsaekf59edd1r --wait")]
-    Retry(Retry),
     /// Cancel a run; what it did is listed, not undone
     #[command(after_help = "Example:\n  stasis run cancel run_01m8nwmbe0e00bsaekf59edd1r --reason 'customer called'")]
     Cancel { run: RunId },
 }
 
 /// Verbs of I-5 that this build does not have. They are verbs all the same, so that no file is run in their place.
-pub(crate) const ABSENT_VERBS: [&str; 10] =
-    ["pause", "resume", "release", "refuse", "fork", "move", "attest", "compensate", "export", "import"];
+pub(crate) const ABSENT_VERBS: [&str; 11] =
+    ["retry", "pause", "resume", "release", "refuse", "fork", "move", "attest", "compensate", "export", "import"];
 
 #[derive(Args, Debug)]
 pub(crate) struct Start {
@@ -110,18 +107,6 @@ pub(crate) struct Start {
     /// Label the run; may be repeated
     #[arg(long, value_name = "K=V", value_parser = input::label)]
     pub(crate) label: Vec<(String, String)>,
-    /// Admit it, but do not let it start yet
-    #[arg(long)]
-    pub(crate) held: bool,
-    /// Wait for its next stop, print the outcome, and exit by it
-    #[arg(long)]
-    pub(crate) wait: bool,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct Retry {
-    /// The run whose workflow and input to take
-    pub(crate) run: RunId,
     /// Wait for its next stop, print the outcome, and exit by it
     #[arg(long)]
     pub(crate) wait: bool,

@@ -28,10 +28,4 @@ pub(crate) enum Workflow {
     /// Let new runs use another revision
     #[command(after_help = "Example:\n  stasis workflow activate refund 3")]
     Activate { key: String, revision: u32 },
-    /// Let its runs wait: nothing is claimed or dispatched
-    #[command(after_help = "Example:\n  stasis workflow pause refund --reason 'payments are down'")]
-    Pause { key: String },
-    /// Lift the pause
-    #[command(after_help = "Example:\n  stasis workflow resume refund")]
-    Resume { key: String },
 }

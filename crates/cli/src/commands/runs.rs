@@ -2,14 +2,13 @@
 
 use super::{now, program, tail};
 use crate::app::App;
-use crate::args::run::{ABSENT_VERBS, List, Retry, RunArgs, RunVerb, Start, Wait};
+use crate::args::run::{ABSENT_VERBS, List, RunArgs, RunVerb, Start, Wait};
 use crate::carry;
 use crate::door::{Door, Need};
 use crate::failure::{Exit, Failure};
 use crate::input;
 use crate::render;
 use api::approval::{ApprovalQuery, Order};
-use api::client::RunVerb as Verb;
 use api::page::ListQuery;
 use api::run::{ActionRequest, RunQuery, Until};
 use api::{Approval, Call, Json, Run, StartRun};
@@ -49,7 +48,6 @@ pub(crate) async fn run(app: &App, args: &RunArgs) -> Result<Exit, Failure> {
             app.out.object(&explain, |explain| render::run::explain(explain, now()))?;
             Ok(Exit::Fine)
         }
-        RunVerb::Retry(retry) => again(app, retry).await,
         RunVerb::Cancel { run } => cancel(app, *run).await,
     }
 }
@@ -67,7 +65,6 @@ async fn begin(app: &App, start: &Start) -> Result<Exit, Failure> {
         session: start.session.clone(),
         labels: start.label.iter().cloned().collect(),
         deadline: start.deadline,
-        held: start.held,
         ..StartRun::of(&start.key, given)
     };
     let door = app.open(carrying(app)).await?;
@@ -75,31 +72,14 @@ async fn begin(app: &App, start: &Start) -> Result<Exit, Failure> {
         Some(key) => door.client.start(&request, Some(key)).await?,
         None => door.client.put_run(app.new_run(), &request).await?,
     };
-    // Nobody carries a held run: it waits for its release.
-    let waits = start.wait || (!start.held && door.carries(&app.globals, false));
-    started(app, &door, run, start.wait, waits).await
-}
-
-async fn again(app: &App, retry: &Retry) -> Result<Exit, Failure> {
-    let door = app.open(carrying(app)).await?;
-    let before = door.client.run(retry.run).await?;
-    let request = StartRun {
-        retry_of: Some(retry.run),
-        priority: Some(before.priority),
-        queue: Some(before.queue),
-        session: before.session,
-        labels: before.labels,
-        ..StartRun::of(before.workflow, None)
-    };
-    let run = door.client.put_run(app.new_run(), &request).await?;
-    let waits = door.carries(&app.globals, retry.wait);
-    started(app, &door, run, retry.wait, waits).await
+    started(app, &door, run, start.wait).await
 }
 
 /// Prints the run that was started; with `--wait` its outcome, and exits by it.
-async fn started(app: &App, door: &Door, run: Run, wait: bool, carries: bool) -> Result<Exit, Failure> {
+async fn started(app: &App, door: &Door, run: Run, wait: bool) -> Result<Exit, Failure> {
     let created = run.created;
-    let run = if carries { carry::wait(door, run.id, Until::Stopped, None).await?.0 } else { run };
+    let run =
+        if door.carries(&app.globals, wait) { carry::wait(door, run.id, Until::Stopped, None).await?.0 } else { run };
     if wait {
         return concluded(app, door, run, None).await;
     }
@@ -177,7 +157,7 @@ async fn wait_for(app: &App, wait: &Wait) -> Result<Exit, Failure> {
 async fn cancel(app: &App, id: RunId) -> Result<Exit, Failure> {
     app.confirm(&format!("Cancel {id}? What it did stays done.")).await?;
     let door = app.open(carrying(app)).await?;
-    let mut run = door.client.run_verb(id, Verb::Cancel, &ActionRequest { reason: app.reason() }).await?;
+    let mut run = door.client.cancel(id, &ActionRequest { reason: app.reason() }).await?;
     if run.status.is_stopping() && door.carries(&app.globals, false) {
         let changed = run.changed;
         run = Run { changed, ..carry::wait(&door, id, Until::Stopped, None).await?.0 };

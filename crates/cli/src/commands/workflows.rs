@@ -7,12 +7,10 @@ use crate::door::Need;
 use crate::failure::{Exit, Failure};
 use crate::render::lists;
 use api::page::ListQuery;
-use api::run::ActionRequest;
 use api::workflow::ActivateRequest;
 
 pub(crate) async fn workflow(app: &App, verb: &Workflow) -> Result<Exit, Failure> {
     let show = |workflow: &api::Workflow| lists::workflow(workflow, now());
-    let action = ActionRequest { reason: app.reason() };
     match verb {
         Workflow::Register { path, inactive } => {
             let request = program::registration(path, inactive.then_some(false))?;
@@ -31,14 +29,6 @@ pub(crate) async fn workflow(app: &App, verb: &Workflow) -> Result<Exit, Failure
         Workflow::Activate { key, revision } => {
             let request = ActivateRequest { revision: *revision, reason: app.reason() };
             let workflow = app.open(Need::Change).await?.client.activate(key, &request).await?;
-            app.out.object(&workflow, show)?;
-        }
-        Workflow::Pause { key } => {
-            let workflow = app.open(Need::Change).await?.client.pause_workflow(key, &action).await?;
-            app.out.object(&workflow, show)?;
-        }
-        Workflow::Resume { key } => {
-            let workflow = app.open(Need::Change).await?.client.resume_workflow(key, &action).await?;
             app.out.object(&workflow, show)?;
         }
     }

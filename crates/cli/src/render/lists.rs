@@ -63,9 +63,10 @@ pub(crate) fn guests(guests: &[Guest], now: Time) -> String {
             guest.tier.as_str().to_owned(),
             or_dash(guest.resident_bytes.map(size)),
             or_dash(guest.waiting_since_at.map(|at| relative(at, now))),
+            short(guest.waits_for.as_deref().unwrap_or("-"), 40),
         ]
     });
-    table(&["RUN", "TIER", "RESIDENT", "WAITING SINCE"], rows.collect())
+    table(&["RUN", "TIER", "RESIDENT", "WAITING SINCE", "WAITS FOR"], rows.collect())
 }
 
 /// Bytes in binary units, one decimal.
