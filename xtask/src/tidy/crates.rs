@@ -10,7 +10,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("sandbox", &["protocol"]),
     ("engine", &["protocol", "store", "sandbox"]),
     ("api", &["protocol"]),
-    ("server", &["protocol", "store", "engine", "api"]),
+    ("server", &["protocol", "store", "sandbox", "engine", "api"]),
     ("cli", &["protocol", "store", "sandbox", "engine", "api", "server"]),
     ("sim", &["protocol", "store", "sandbox", "engine"]),
 ];

@@ -1,0 +1,56 @@
+//! The OpenAPI 3.1 document, generated from the handlers and the wire types (interfaces.md, section 2).
+
+use super::extract::{NoQuery, Query};
+use super::routes::{approvals, effects, events, operate, runs, workflows};
+use axum::Json;
+use utoipa::OpenApi;
+use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
+
+#[derive(OpenApi)]
+#[openapi(
+    info(title = "Stasis", description = "A runtime for agent work that has to stop and wait."),
+    security(("bearer" = [])),
+    modifiers(&Bearer),
+    tags(
+        (name = "runs", description = "One execution of a workflow; its row is the truth about it."),
+        (name = "approvals", description = "The question whether one call, or one gate, may go ahead."),
+        (name = "effects", description = "Calls that change the world, and what is not known of them."),
+        (name = "workflows", description = "Named things that can be run, in immutable revisions."),
+        (name = "events", description = "The timeline of runs, which is also their audit log."),
+        (name = "operate", description = "Guests, tools, tokens and the state of the installation."),
+        (name = "health", description = "Open to everybody: whether the process lives, and its counts."),
+    ),
+    paths(
+        workflows::register, workflows::list, workflows::show, workflows::activate, workflows::pattern,
+        runs::start, runs::put, runs::list, runs::show, runs::wait, runs::cancel, runs::explain, events::of_run,
+        runs::calls, runs::log, runs::checkpoint,
+        approvals::list, approvals::show, approvals::decide, approvals::decide_batch,
+        effects::list, effects::settle,
+        operate::guests, operate::tools, operate::tool, operate::withdraw, events::of_all,
+        operate::new_token, operate::tokens, operate::revoke_token, operate::doctor,
+        operate::healthy, operate::ready, operate::metrics, document,
+    ),
+)]
+struct Document;
+
+struct Bearer;
+
+impl utoipa::Modify for Bearer {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        let components = document.components.get_or_insert_default();
+        components.add_security_scheme("bearer", SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer)));
+    }
+}
+
+/// The document as it is served and as `docs/openapi.json` has it.
+pub fn text() -> String {
+    let mut document = Document::openapi();
+    document.info.license = Some(utoipa::openapi::License::new("Apache-2.0"));
+    document.to_pretty_json().expect("the document has text keys only") + "\n"
+}
+
+/// Read this document.
+#[utoipa::path(get, path = "/openapi.json", tag = "health", security(()), responses((status = 200, description = "OpenAPI 3.1.")))]
+pub(crate) async fn document(Query(NoQuery {}): Query<NoQuery>) -> Json<utoipa::openapi::OpenApi> {
+    Json(Document::openapi())
+}

@@ -1,0 +1,105 @@
+//! Every route of the API: method, path, handler, and what a caller needs for it.
+//!
+//! The router and the list are made from one table, so a route without its right, or a right without its route, cannot be
+//! written. The tests walk the list: each route against each kind of caller (C-305), each GET for changing nothing (C-214),
+//! and each in the OpenAPI document.
+
+use super::routes::{approvals, effects, events, operate, runs, workflows};
+use super::{App, openapi};
+use axum::Router;
+use axum::routing::{get, post, put};
+use protocol::principal::Right;
+
+/// What a caller needs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Needs {
+    /// Nothing: it tells nothing about anybody.
+    Nothing,
+    /// One of these rights, in the namespace of what is asked for.
+    OneOf(&'static [Right]),
+}
+
+/// A route as it is listed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Route {
+    pub method: &'static str,
+    pub path: &'static str,
+    pub needs: Needs,
+}
+
+macro_rules! table {
+    ($($method:ident $path:literal => $handler:path, $needs:expr;)*) => {
+        /// Every route, in the order of interfaces.md.
+        pub const ROUTES: &[Route] = &[$(Route { method: verb!($method), path: $path, needs: $needs }),*];
+
+        pub(super) fn router() -> Router<App> {
+            Router::new()$(.route($path, $method($handler)))*
+        }
+    };
+}
+
+macro_rules! verb {
+    (get) => {
+        "GET"
+    };
+    (post) => {
+        "POST"
+    };
+    (put) => {
+        "PUT"
+    };
+}
+
+const READ: Needs = Needs::OneOf(&[Right::RunsRead]);
+/// Whoever decides may read what there is to decide (C-282).
+const READ_OR_DECIDE: Needs = Needs::OneOf(&[Right::RunsRead, Right::ApprovalsDecide]);
+const START: Needs = Needs::OneOf(&[Right::RunsStart]);
+const CANCEL: Needs = Needs::OneOf(&[Right::RunsCancel]);
+const DECIDE: Needs = Needs::OneOf(&[Right::ApprovalsDecide]);
+const REGISTER: Needs = Needs::OneOf(&[Right::WorkflowsWrite]);
+const TOOLS: Needs = Needs::OneOf(&[Right::ToolsWrite]);
+const ADMIN: Needs = Needs::OneOf(&[Right::Admin]);
+
+table! {
+    post "/v1/workflows" => workflows::register, REGISTER;
+    get "/v1/workflows" => workflows::list, READ;
+    get "/v1/workflows/{key}" => workflows::show, READ;
+    post "/v1/workflows/{key}/activate" => workflows::activate, REGISTER;
+    get "/v1/patterns/{id}" => workflows::pattern, READ;
+
+    post "/v1/runs" => runs::start, START;
+    put "/v1/runs/{id}" => runs::put, START;
+    get "/v1/runs" => runs::list, READ;
+    get "/v1/runs/{id}" => runs::show, READ;
+    get "/v1/runs/{id}/wait" => runs::wait, READ;
+    post "/v1/runs/{id}/cancel" => runs::cancel, CANCEL;
+    get "/v1/runs/{id}/explain" => runs::explain, READ;
+    get "/v1/runs/{id}/events" => events::of_run, READ;
+    get "/v1/runs/{id}/calls" => runs::calls, READ;
+    get "/v1/runs/{id}/log" => runs::log, READ;
+    get "/v1/runs/{id}/checkpoint" => runs::checkpoint, READ;
+
+    get "/v1/approvals" => approvals::list, READ_OR_DECIDE;
+    get "/v1/approvals/{id}" => approvals::show, READ_OR_DECIDE;
+    post "/v1/approvals/{id}/decisions" => approvals::decide, DECIDE;
+    post "/v1/approvals:decide" => approvals::decide_batch, DECIDE;
+
+    get "/v1/effects" => effects::list, READ;
+    post "/v1/effects/{call}/settle" => effects::settle, DECIDE;
+
+    get "/v1/guests" => operate::guests, READ;
+    get "/v1/tools" => operate::tools, READ;
+    get "/v1/tools/{name}" => operate::tool, READ;
+    post "/v1/tools/{name}/withdraw" => operate::withdraw, TOOLS;
+    get "/v1/events" => events::of_all, READ;
+
+    post "/v1/tokens" => operate::new_token, ADMIN;
+    get "/v1/tokens" => operate::tokens, ADMIN;
+    post "/v1/tokens/{id}/revoke" => operate::revoke_token, ADMIN;
+    get "/v1/doctor" => operate::doctor, ADMIN;
+
+    get "/healthz" => operate::healthy, Needs::Nothing;
+    get "/readyz" => operate::ready, Needs::Nothing;
+    get "/metrics" => operate::metrics, Needs::Nothing;
+    get "/openapi.json" => openapi::document, Needs::Nothing;
+}

@@ -1,0 +1,163 @@
+//! The checks of `stasis doctor` (I-11): what was found, with numbers, and what to do about it.
+//!
+//! A check fails where promises cannot be kept; it warns where something works less well, or waits for somebody.
+
+use super::Service;
+use super::failure::{NO_IMAGE, unread};
+use super::problem::Answer;
+use api::operate::{Check, CheckVerdict};
+use api::DoctorReport;
+use protocol::command::Caller;
+use protocol::principal::{Kind, Principal, Right};
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
+
+/// A wall clock this far behind the store's has been set back.
+const CLOCK_BEHIND: Duration = Duration::from_secs(1);
+/// The first kernel with the memory advice that cools guests (MADV_COLD, MADV_PAGEOUT).
+const COOLING_KERNEL: (u32, u32) = (5, 4);
+
+impl Service {
+    pub async fn doctor(&self, by: &Caller) -> Answer<DoctorReport> {
+        self.need(by, &[Right::Admin])?;
+        let mut checks = self.store(by).await?;
+        checks.push(self.clock());
+        checks.push(self.folder());
+        checks.push(swap(&read("/proc/swaps").await));
+        checks.push(kernel(&read("/proc/sys/kernel/osrelease").await));
+        checks.push(self.image());
+        checks.push(self.approvers());
+        checks.push(self.stuck(by).await?);
+        let ok = checks.iter().all(|check| check.verdict != CheckVerdict::Failed);
+        Ok(DoctorReport { ok, version: env!("CARGO_PKG_VERSION").to_owned(), checks })
+    }
+
+    async fn store(&self, by: &Caller) -> Answer<Vec<Check>> {
+        let ledger = self.engine.ledger();
+        if let Some(failure) = ledger.failure() {
+            return Ok(vec![failed("store", failure, "start this process again; it goes on from disk")]);
+        }
+        let found = ledger.check().await.map_err(|error| unread(error, by))?;
+        let pages = format!("SQLite {}, schema {}, {} pages of {} bytes", found.sqlite, found.schema, found.pages, found.page_bytes);
+        let store = match found.faults.as_slice() {
+            [] => fine("store", pages),
+            faults => failed("store", format!("{pages}; {}", faults.join("; ")), "restore the last backup, and keep this file"),
+        };
+        let setting = format!("journal {}, synchronous {}", found.journal_mode, found.synchronous);
+        let durable = match found.is_durable() {
+            true => fine("durability", format!("{setting}: a commit that was answered survives a power cut")),
+            false => failed("durability", format!("{setting}: an answered commit can be lost"), "use a local file system that honours sync"),
+        };
+        Ok(vec![store, durable])
+    }
+
+    fn clock(&self) -> Check {
+        let behind = self.now().since(crate::clock::now());
+        if behind > CLOCK_BEHIND {
+            let found = format!("this machine's clock is {} ms behind the last commit", behind.as_millis());
+            return warning("clock", found, "set the clock; until then the ledger's time stands still");
+        }
+        fine("clock", "not behind the last commit".to_owned())
+    }
+
+    fn folder(&self) -> Check {
+        let data = &self.facts.data;
+        match std::fs::metadata(data) {
+            Ok(folder) if folder.permissions().mode() & 0o077 == 0 => fine("data directory", format!("{} is ours alone", data.display())),
+            Ok(folder) => {
+                let found = format!("{} has mode {:o}: others reach the socket or the store", data.display(), folder.permissions().mode() & 0o777);
+                failed("data directory", found, "chmod 700 it")
+            }
+            Err(error) => failed("data directory", format!("{}: {error}", data.display()), "check that it is there and ours"),
+        }
+    }
+
+    fn image(&self) -> Check {
+        match &self.facts.image {
+            Ok(digest) => fine("guest image", digest.to_string()),
+            Err(why) => failed("guest image", why.clone(), NO_IMAGE),
+        }
+    }
+
+    fn approvers(&self) -> Check {
+        let registry = self.engine.ledger().registry();
+        let decides = |principal: &&Principal| principal.kind == Kind::Person && principal.can(Right::ApprovalsDecide);
+        let people = registry.principals.values().filter(decides).count();
+        match people {
+            0 => warning(
+                "approvers",
+                "nobody but `local` can decide".to_owned(),
+                "name people with `[[principal]]` in stasis.toml, and give them tokens with `stasis token new`",
+            ),
+            1 => fine("approvers", "one person can decide".to_owned()),
+            n => fine("approvers", format!("{n} people can decide")),
+        }
+    }
+
+    /// Runs that cannot go on by themselves.
+    async fn stuck(&self, by: &Caller) -> Answer<Check> {
+        let counts = self.engine.ledger().counts().await.map_err(|error| unread(error, by))?;
+        let waiting = format!("{} approvals wait for a person", counts.pending_approvals);
+        Ok(match counts.ambiguous_calls {
+            0 => fine("stuck runs", format!("none; {waiting}")),
+            n => warning(
+                "stuck runs",
+                format!("of {n} effects nobody knows whether they happened; {waiting}"),
+                "stasis effect list --ambiguous",
+            ),
+        })
+    }
+}
+
+async fn read(path: &str) -> String {
+    tokio::fs::read_to_string(path).await.unwrap_or_default()
+}
+
+/// Guests' memory that is paged out lies on the swap device in plain text.
+fn swap(swaps: &str) -> Check {
+    match swaps.lines().skip(1).count() {
+        0 => fine("swap", "none".to_owned()),
+        n => warning(
+            "swap",
+            format!("{n} swap areas: what guests hold in memory may reach them"),
+            "encrypt the swap, or keep `guest.page_out` off",
+        ),
+    }
+}
+
+fn kernel(release: &str) -> Check {
+    let release = release.trim();
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse::<u32>().unwrap_or_default());
+    let version = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
+    if version >= COOLING_KERNEL {
+        return fine("kernel", format!("{release}: waiting guests can be cooled"));
+    }
+    let hint = "Linux 5.4 or newer cools waiting guests; everything else works";
+    warning("kernel", format!("{release}: no advice to cool memory"), hint)
+}
+
+fn fine(name: &str, found: String) -> Check {
+    Check { name: name.to_owned(), verdict: CheckVerdict::Ok, found, hint: None }
+}
+
+fn warning(name: &str, found: String, hint: &str) -> Check {
+    Check { name: name.to_owned(), verdict: CheckVerdict::Warning, found, hint: Some(hint.to_owned()) }
+}
+
+fn failed(name: &str, found: String, hint: &str) -> Check {
+    Check { name: name.to_owned(), verdict: CheckVerdict::Failed, found, hint: Some(hint.to_owned()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn swap_and_kernel_are_judged_by_what_the_system_says() {
+        assert_eq!(swap("Filename Type Size\n").verdict, CheckVerdict::Ok); // I-11
+        assert_eq!(swap("Filename Type Size\n/dev/sda2 partition 1\n").verdict, CheckVerdict::Warning); // I-11
+        for (release, verdict) in [("6.1.0-18-amd64", CheckVerdict::Ok), ("5.4.0", CheckVerdict::Ok), ("4.19.1", CheckVerdict::Warning), ("", CheckVerdict::Warning)] {
+            assert_eq!(kernel(release).verdict, verdict, "{release}"); // I-11
+        }
+    }
+}

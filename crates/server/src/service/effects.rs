@@ -1,0 +1,37 @@
+//! The list of effects (I-30).
+
+use super::Service;
+use super::failure::unread;
+use super::list;
+use super::problem::Answer;
+use crate::view;
+use api::EffectItem;
+use api::call::{CallState, EffectQuery};
+use api::page::Page;
+use protocol::command::Caller;
+
+impl Service {
+    /// Writes that passed their dispatch gate, newest first; or those in one state only.
+    pub async fn effects(&self, by: &Caller, query: &EffectQuery) -> Answer<Page<EffectItem>> {
+        self.reads(by)?;
+        let (limit, after) = (list::limit(query.limit)?, list::cursor(query.cursor.as_deref())?);
+        let ambiguous = query.state == Some(CallState::Ambiguous);
+        let page = self.engine.ledger().effects(ambiguous, None, after, limit).await.map_err(|error| unread(error, by))?;
+        let mut items = Vec::new();
+        for found in page.items {
+            let state = view::call::state(&found.call);
+            let foreign = found.run.namespace != by.principal.namespace;
+            if foreign || query.state.is_some_and(|wanted| wanted != state) {
+                continue;
+            }
+            let run = found.run.id;
+            let arguments = self.json(by, run, found.call.arguments.digest).await?;
+            let receipt = self.receipts(by, run).await?.get(&found.call.identity.text(run)).copied();
+            items.push(view::call::item(&found.call, &found.run.pattern.key, arguments, receipt));
+        }
+        for fault in &page.faults {
+            tracing::error!(%fault, "a row of a list cannot be read");
+        }
+        Ok(Page { items, next_cursor: page.next.map(|next| next.to_string()) })
+    }
+}

@@ -1,0 +1,191 @@
+//! Guests, tools, tokens, readiness and counts (I-31, I-11, I-35).
+
+use super::failure::{told, unread};
+use super::list;
+use super::problem::{Answer, not_found};
+use super::{Service, invalid};
+use crate::http::metrics::Gauge;
+use crate::view;
+use api::operate::NewToken;
+use api::page::{ListQuery, Page};
+use api::run::Tier;
+use api::{Guest, Ready, Token, Tool};
+use engine::MintToken;
+use protocol::command::Caller;
+use protocol::id::TokenId;
+use protocol::principal::{Right, Rights};
+use protocol::registry::{self, Registry};
+
+impl Service {
+    /// The guests of this process that belong to runs of the caller's namespace.
+    pub async fn guests(&self, by: &Caller) -> Answer<Page<Guest>> {
+        self.reads(by)?;
+        let mut items = Vec::new();
+        for guest in self.engine.guests().into_iter().filter(|guest| guest.resident) {
+            let row = self.engine.ledger().run(guest.run).await.map_err(|error| unread(error, by))?;
+            if row.is_some_and(|row| row.namespace == by.principal.namespace) {
+                items.push(Guest {
+                    run: guest.run,
+                    tier: Tier::Hot,
+                    resident_bytes: None,
+                    waiting_since_at: guest.waiting_since,
+                    waits_for: guest.waits_for,
+                });
+            }
+        }
+        Ok(Page::whole(items))
+    }
+
+    /// Every version of every tool, by name, the newest version first.
+    pub async fn tools(&self, by: &Caller, query: &ListQuery) -> Answer<Page<Tool>> {
+        self.reads(by)?;
+        let limit = list::limit(query.limit)?;
+        let registry = self.engine.ledger().registry();
+        let built_in = protocol::builtin::all().map(|spec| view::workflow::tool(spec, spec.digest(), spec.approval.as_ref(), None));
+        let mut all: Vec<Tool> = registry.tools.keys().flat_map(|name| versions(&registry, name)).chain(built_in).collect();
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        list::page_of(all, |tool| format!("{}@{}", tool.name, tool.version), query.cursor.as_deref(), limit)
+    }
+
+    /// Every version of one tool, newest first.
+    pub async fn tool(&self, by: &Caller, name: &str) -> Answer<Page<Tool>> {
+        self.reads(by)?;
+        self.versions(name)
+    }
+
+    fn versions(&self, name: &str) -> Answer<Page<Tool>> {
+        let registry = self.engine.ledger().registry();
+        let mut found = versions(&registry, name);
+        if let Some(spec) = protocol::builtin::spec(name).filter(|_| found.is_empty()) {
+            found.push(view::workflow::tool(&spec, spec.digest(), spec.approval.as_ref(), None));
+        }
+        if found.is_empty() { Err(not_found()) } else { Ok(Page::whole(found)) }
+    }
+
+    /// Withdraws a tool, in one version (`name@version`) or in all.
+    pub async fn withdraw(&self, by: &Caller, name: &str) -> Answer<Page<Tool>> {
+        let (tool, version) = match name.split_once('@') {
+            Some((tool, version)) => (tool, Some(version)),
+            None => (name, None),
+        };
+        self.engine.withdraw(by.clone(), tool, version).await.map_err(|failure| told(failure, by))?;
+        self.versions(tool)
+    }
+
+    /// Makes a token. The answer alone has its secret.
+    pub async fn new_token(&self, by: &Caller, request: &NewToken) -> Answer<Token> {
+        let mut rights = Vec::new();
+        for word in &request.rights {
+            let right = word.parse::<Right>().map_err(|error| {
+                let mut problem = invalid(format!("field `rights`: {error}"));
+                problem.hint = Some(format!("known: {}", Right::ALL.map(Right::text).join(", ")));
+                problem
+            })?;
+            rights.push(right);
+        }
+        let mint = MintToken {
+            principal: request.principal.clone(),
+            rights: (!rights.is_empty()).then(|| rights.into_iter().collect::<Rights>()),
+            expires_at: request.expires_at,
+        };
+        let (row, secret) = self.engine.mint_token(by.clone(), mint).await.map_err(|failure| told(failure, by))?;
+        Ok(Token { secret: Some(secret), ..self.drawn_token(&row) })
+    }
+
+    /// The tokens of the caller's namespace, newest first.
+    pub async fn tokens(&self, by: &Caller, query: &ListQuery) -> Answer<Page<Token>> {
+        self.need(by, &[Right::Admin])?;
+        let limit = list::limit(query.limit)?;
+        let registry = self.engine.ledger().registry();
+        let seen = registry.tokens.values().rev().filter(|row| sees(by, &registry, row));
+        let all: Vec<Token> = seen.map(|row| self.drawn_token(row)).collect();
+        list::page_of(all, |token| token.id.to_string(), query.cursor.as_deref(), limit)
+    }
+
+    /// Revokes a token. `changed` of the answer says whether this request did.
+    pub async fn revoke_token(&self, by: &Caller, id: TokenId) -> Answer<Token> {
+        self.need(by, &[Right::Admin])?;
+        let registry = self.engine.ledger().registry();
+        registry.tokens.get(&id).filter(|row| sees(by, &registry, row)).ok_or_else(not_found)?;
+        let changed = self.engine.revoke_token(by.clone(), id).await.map_err(|failure| told(failure, by))?;
+        let registry = self.engine.ledger().registry();
+        let row = registry.tokens.get(&id).ok_or_else(not_found)?;
+        Ok(Token { changed: Some(changed), ..self.drawn_token(row) })
+    }
+
+    /// A token with the rights it works with now.
+    fn drawn_token(&self, row: &registry::Token) -> Token {
+        let whole = self.principal(&row.principal).map_or_else(Rights::none, |principal| principal.rights);
+        let rights = row.rights.as_ref().map_or_else(|| whole.clone(), |rights| whole.and(rights));
+        view::workflow::token(row, &rights)
+    }
+
+    /// Whether commands are taken (I-35, R-279).
+    pub fn ready(&self, closing: bool) -> Ready {
+        let ledger = self.engine.ledger();
+        let reason = match closing {
+            true => Some("this process is closing".to_owned()),
+            false if ledger.ready() => None,
+            false => Some(ledger.failure().unwrap_or_else(|| "the store takes no commands".to_owned())),
+        };
+        Ready {
+            ready: reason.is_none(),
+            recovering: self.engine.recovering(),
+            reason,
+            lasting: self.facts.lasting,
+            workers: self.facts.carries,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+        }
+    }
+
+    /// What engine and ledger count, for `/metrics`.
+    pub(crate) async fn gauges(&self) -> Vec<Gauge> {
+        let ledger = self.engine.ledger();
+        let ready = self.ready(false);
+        let one = |name, help, kind, value: f64| Gauge { name, help, kind, values: vec![(Vec::new(), value)] };
+        let guests = self.engine.guests();
+        let resident = guests.iter().filter(|guest| guest.resident).count();
+        let mut gauges = vec![
+            Gauge {
+                name: "stasis_build_info",
+                help: "The version of this process.",
+                kind: "gauge",
+                values: vec![(vec![("version", ready.version.clone())], 1.0)],
+            },
+            one("stasis_ready", "Whether commands are taken.", "gauge", f64::from(u8::from(ready.ready))),
+            one("stasis_recovering", "Whether the first recovery pass is still to end.", "gauge", f64::from(u8::from(ready.recovering))),
+            one("stasis_commits_total", "Transactions committed since the start.", "counter", ledger.commits() as f64),
+            one("stasis_hops", "Hops that this process executes.", "gauge", guests.len() as f64),
+            one("stasis_guests", "Guests that are alive in this process.", "gauge", resident as f64),
+        ];
+        // Without an answer of the store these series are absent, which is what they say then.
+        if let Ok(counts) = ledger.counts().await {
+            let by_status = counts.statuses.iter().map(|(status, n)| (vec![("status", status.as_str().to_owned())], *n as f64));
+            gauges.extend([
+                Gauge { name: "stasis_runs", help: "Runs by status.", kind: "gauge", values: by_status.collect() },
+                one("stasis_pending_approvals", "Approvals that wait for a person.", "gauge", counts.pending_approvals as f64),
+                one("stasis_ambiguous_calls", "Calls of which nobody knows whether they happened.", "gauge", counts.ambiguous_calls as f64),
+                one("stasis_debts", "Cleanups of ended runs that are still to be done.", "gauge", counts.debts as f64),
+            ]);
+        }
+        gauges
+    }
+}
+
+fn versions(registry: &Registry, name: &str) -> Vec<Tool> {
+    let Some(versions) = registry.tools.get(name) else { return Vec::new() };
+    let mut rows: Vec<&registry::Tool> = versions.values().collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.registered_at));
+    let draw = |row: &registry::Tool| {
+        let rule = registry.policy.tools.get(&row.spec.name).or(row.spec.approval.as_ref());
+        view::workflow::tool(&row.spec, row.digest, rule, Some(row))
+    };
+    rows.into_iter().map(draw).collect()
+}
+
+/// Whether a token belongs to the caller's namespace, which is its principal's.
+fn sees(by: &Caller, registry: &Registry, row: &registry::Token) -> bool {
+    let principal = registry.principal(&row.principal);
+    principal.is_some_and(|principal| principal.namespace == by.principal.namespace)
+}

@@ -1,0 +1,163 @@
+//! Reading rows and the bodies that belong to them, for the views.
+
+use super::failure::unread;
+use super::problem::{Answer, internal, not_found};
+use super::Service;
+use crate::view;
+use crate::view::run::Parts;
+use api::run::Tier;
+use api::{Approval, Json, Run};
+use protocol::approval::{self, Kind};
+use protocol::call::Receipt;
+use protocol::command::Caller;
+use protocol::digest::Digest;
+use protocol::id::{ApprovalId, ReceiptId, RunId};
+use protocol::json::Canonical;
+use protocol::tool::ToolSpec;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A run with everything that its views are drawn from.
+pub(super) struct Read {
+    pub(super) row: protocol::run::Run,
+    pub(super) parts: Parts,
+    pub(super) debts: Vec<protocol::rows::Debt>,
+}
+
+impl Service {
+    /// The row of a run that the caller may know of (C-165).
+    pub(super) async fn row(&self, by: &Caller, id: RunId) -> Answer<protocol::run::Run> {
+        let row = self.engine.ledger().run(id).await.map_err(|error| unread(error, by))?;
+        row.filter(|row| row.namespace == by.principal.namespace).ok_or_else(not_found)
+    }
+
+    /// A run of the caller's namespace with its rows.
+    pub(super) async fn whole(&self, by: &Caller, id: RunId) -> Answer<Read> {
+        let shown = self.engine.ledger().rows(id).await.map_err(|error| unread(error, by))?;
+        let shown = shown.filter(|shown| shown.run.namespace == by.principal.namespace).ok_or_else(not_found)?;
+        let row = shown.run;
+        let result = match row.result() {
+            Some(body) => Some(self.json(by, row.id, body.digest).await?),
+            None => None,
+        };
+        let mut titles = HashMap::new();
+        for approval in shown.approvals.iter().filter(|approval| approval.kind() == Kind::Gate && approval.is_pending()) {
+            titles.extend(self.title(by, approval).await?.map(|title| (approval.id, title)));
+        }
+        let receipts = match shown.calls.is_empty() {
+            true => HashMap::new(),
+            false => self.receipts(by, row.id).await?,
+        };
+        let parts = Parts {
+            waits: shown.waits,
+            approvals: shown.approvals,
+            titles,
+            calls: shown.calls,
+            receipts,
+            obligations: shown.obligations,
+            result,
+            tier: self.tier(&row),
+            blocked: None,
+        };
+        Ok(Read { row, parts, debts: shown.debts })
+    }
+
+    /// Draws a run that was read.
+    pub(super) fn draw(&self, read: &Read) -> Run {
+        let registry = self.engine.ledger().registry();
+        let specs = |name: &str, version: &str| registry.tool(name, version);
+        view::run::run(&read.row, &read.parts, &self.facts.limits, &specs, self.now())
+    }
+
+    /// Where the run's waiting guest lives: in this process, or frozen beside its checkpoint.
+    fn tier(&self, row: &protocol::run::Run) -> Option<Tier> {
+        let status = row.status();
+        if status.is_active() {
+            let here = self.engine.guests().into_iter().any(|guest| guest.run == row.id && guest.resident);
+            return here.then_some(Tier::Hot);
+        }
+        let kept = row.checkpoint.as_ref().is_some_and(|checkpoint| {
+            checkpoint.snapshot.as_ref().is_some_and(|snapshot| snapshot.consumed_by.is_none())
+        });
+        (status.is_parked() && kept).then_some(Tier::Frozen)
+    }
+
+    /// The last receipt of each call, by the call's identity.
+    pub(super) async fn receipts(&self, by: &Caller, run: RunId) -> Answer<HashMap<String, ReceiptId>> {
+        let receipts = self.engine.ledger().receipts(run).await.map_err(|error| unread(error, by))?;
+        let named = |receipt: &Receipt| {
+            let call = receipt.record.value().get("call")?.as_str()?.to_owned();
+            Some((call, receipt.id))
+        };
+        Ok(receipts.unwrap_or_default().iter().filter_map(named).collect())
+    }
+
+    /// A stored body, which was verified against its digest.
+    pub(super) async fn body(&self, by: &Caller, run: RunId, digest: Digest) -> Answer<Vec<u8>> {
+        let body = self.engine.ledger().body(run, digest).await.map_err(|error| unread(error, by))?;
+        body.ok_or_else(|| internal(&format!("body {digest} of {run} is not there"), by.request))
+    }
+
+    /// A stored JSON body, byte for byte (I-40).
+    pub(super) async fn json(&self, by: &Caller, run: RunId, digest: Digest) -> Answer<Json> {
+        let bytes = self.body(by, run, digest).await?;
+        let canonical = Canonical::from_stored(&bytes);
+        let canonical = canonical.ok_or_else(|| internal(&format!("body {digest} of {run} is no JSON"), by.request))?;
+        Ok(view::json(&canonical))
+    }
+
+    /// A stored text.
+    async fn text(&self, by: &Caller, run: RunId, digest: Digest) -> Answer<String> {
+        Ok(String::from_utf8_lossy(&self.body(by, run, digest).await?).into_owned())
+    }
+
+    /// The title of a gate, which the program gave as an argument.
+    async fn title(&self, by: &Caller, row: &approval::Approval) -> Answer<Option<String>> {
+        let arguments = self.json(by, row.run, row.arguments.digest).await?;
+        Ok(arguments.peek().get("title").and_then(|title| title.as_str()).map(str::to_owned))
+    }
+
+    /// Draws an approval with its bodies.
+    pub(super) async fn draw_approval(&self, by: &Caller, row: &approval::Approval, workflow: &str) -> Answer<Approval> {
+        let arguments = self.json(by, row.run, row.arguments.digest).await?;
+        let spec = self.spec(row);
+        let title = match row.kind() {
+            Kind::Gate => arguments.peek().get("title").and_then(|title| title.as_str()).map(str::to_owned),
+            Kind::Call | Kind::Settle => spec.as_ref().and_then(|spec| spec.title.clone()),
+        };
+        let mut reasons = HashMap::new();
+        for reason in row.votes.iter().filter_map(|vote| vote.reason) {
+            reasons.insert(reason.digest, self.text(by, row.run, reason.digest).await?);
+        }
+        let bodies = view::approval::Bodies {
+            claim: match row.claim {
+                Some(claim) => Some(self.text(by, row.run, claim.digest).await?),
+                None => None,
+            },
+            form: self.maybe_json(by, row.run, row.form.map(|form| form.digest)).await?,
+            answer: self.maybe_json(by, row.run, row.answer.map(|answer| answer.digest)).await?,
+            arguments,
+            reasons,
+        };
+        let description = spec.map(|spec| spec.description.clone()).filter(|text| !text.is_empty());
+        let about = view::approval::About { workflow: workflow.to_owned(), title, description };
+        Ok(view::approval::approval(row, about, bodies))
+    }
+
+    async fn maybe_json(&self, by: &Caller, run: RunId, digest: Option<Digest>) -> Answer<Option<Json>> {
+        match digest {
+            Some(digest) => self.json(by, run, digest).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn spec(&self, row: &approval::Approval) -> Option<Arc<ToolSpec>> {
+        self.engine.ledger().registry().tool(&row.binding.tool, &row.binding.tool_version)
+    }
+
+    /// An approval that the caller may know of, with the key of its workflow.
+    pub(super) async fn approval_row(&self, by: &Caller, id: ApprovalId) -> Answer<store::ApprovalOf> {
+        let found = self.engine.ledger().approval(id).await.map_err(|error| unread(error, by))?;
+        found.filter(|found| found.run.namespace == by.principal.namespace).ok_or_else(not_found)
+    }
+}

@@ -1,0 +1,185 @@
+//! An approval as the wire shows it (I-43).
+
+use api::approval::{
+    ApprovalKind, ApprovalStatus, Decision, Dispatch, EditRule, OnExpiry, Progress, ReasonRule, Rule, Strength, Verdict,
+};
+use api::{Approval, Json};
+use protocol::approval::{self, Ending, Kind, Phase, Status, Vote};
+use protocol::digest::Digest;
+use protocol::policy::{self, Obligation};
+use std::collections::HashMap;
+
+/// The bodies of one approval, as they are stored.
+#[derive(Clone, Debug)]
+pub(crate) struct Bodies {
+    pub(crate) arguments: Json,
+    /// What the agent says about it.
+    pub(crate) claim: Option<String>,
+    pub(crate) form: Option<Json>,
+    pub(crate) answer: Option<Json>,
+    /// Reasons of votes, by digest.
+    pub(crate) reasons: HashMap<Digest, String>,
+}
+
+/// What the tool's spec and the run say beside the row.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct About {
+    pub(crate) workflow: String,
+    pub(crate) title: Option<String>,
+    pub(crate) description: Option<String>,
+}
+
+pub(crate) fn approval(row: &approval::Approval, about: About, bodies: Bodies) -> Approval {
+    let binding = &row.binding;
+    Approval {
+        id: row.id,
+        kind: kind(row.kind()),
+        status: status(&row.status),
+        run: row.run,
+        workflow: about.workflow,
+        call: row.call,
+        identity: binding.call.clone(),
+        tool: binding.tool.clone(),
+        tool_version: binding.tool_version.clone(),
+        title: about.title,
+        description: about.description,
+        claim: bodies.claim,
+        arguments: bodies.arguments,
+        arguments_digest: row.arguments.digest,
+        asked_arguments_digest: row.asked_arguments,
+        unrenderable: row.unrenderable,
+        form: bodies.form,
+        plan_digest: binding.plan,
+        policy_digest: binding.policy,
+        binding_digest: row.binding_digest,
+        revision: binding.revision,
+        requester: binding.requester.clone(),
+        acts_for: binding.acts_for.clone(),
+        rule: rule(&row.obligation),
+        progress: progress(row),
+        created_at: binding.created_at,
+        expires_at: row.expires_at,
+        valid_until_at: match row.status {
+            Status::Approved { valid_until, .. } => valid_until,
+            _ => None,
+        },
+        decided_at: row.decided_at(),
+        decisions: row.votes.iter().map(|vote| decision(vote, &bodies.reasons)).collect(),
+        answer: bodies.answer,
+        dispatch: dispatch(&row.status),
+    }
+}
+
+pub(crate) const fn kind(kind: Kind) -> ApprovalKind {
+    match kind {
+        Kind::Call => ApprovalKind::Call,
+        Kind::Gate => ApprovalKind::Gate,
+        Kind::Settle => ApprovalKind::Settle,
+    }
+}
+
+pub(crate) const fn status(status: &Status) -> ApprovalStatus {
+    match status {
+        Status::Pending => ApprovalStatus::Pending,
+        Status::Approved { .. } => ApprovalStatus::Approved,
+        Status::Rejected { .. } => ApprovalStatus::Rejected,
+        Status::Expired { .. } => ApprovalStatus::Expired,
+        Status::Cancelled { .. } => ApprovalStatus::Cancelled,
+    }
+}
+
+/// The resolved obligation as far as people have to know it.
+fn rule(obligation: &Obligation) -> Rule {
+    Rule {
+        roles: obligation.roles.clone(),
+        principals: obligation.principals.clone(),
+        quorum: obligation.quorum,
+        reject_quorum: obligation.reject_quorum,
+        separate_requester: obligation.separate_requester,
+        edit: match obligation.edit {
+            policy::Edit::No => EditRule::No,
+            policy::Edit::Yes => EditRule::Yes,
+            policy::Edit::Second => EditRule::Second,
+        },
+        reason: match obligation.reason {
+            policy::ReasonRule::None => ReasonRule::None,
+            policy::ReasonRule::Reject => ReasonRule::Reject,
+            policy::ReasonRule::Always => ReasonRule::Always,
+        },
+        on_expiry: match obligation.on_expiry {
+            policy::OnExpiry::Reject => OnExpiry::Reject,
+            policy::OnExpiry::Fail => OnExpiry::Fail,
+            policy::OnExpiry::Escalate => OnExpiry::Escalate,
+        },
+        strength: strength(obligation.strength),
+        batch: obligation.batch,
+    }
+}
+
+const fn strength(strength: policy::Strength) -> Strength {
+    match strength {
+        policy::Strength::Link => Strength::Link,
+        policy::Strength::Session => Strength::Session,
+        policy::Strength::StepUp => Strength::StepUp,
+    }
+}
+
+fn progress(row: &approval::Approval) -> Progress {
+    let tally = row.tally();
+    Progress {
+        approve: tally.approve,
+        reject: tally.reject,
+        abstain: tally.abstain,
+        quorum: row.obligation.quorum,
+        of: row.obligation.all_named().map(|named| u32::try_from(named).unwrap_or(u32::MAX)), // C-180
+    }
+}
+
+fn decision(vote: &Vote, reasons: &HashMap<Digest, String>) -> Decision {
+    Decision {
+        principal: vote.principal.clone(),
+        method: vote.method.as_str().to_owned(),
+        strength: strength(vote.strength),
+        verdict: verdict(vote.verdict),
+        reason: vote.reason.and_then(|reason| reasons.get(&reason.digest).cloned()),
+        at: vote.at,
+        late: vote.late,
+    }
+}
+
+const fn verdict(verdict: approval::Verdict) -> Verdict {
+    match verdict {
+        approval::Verdict::Approve => Verdict::Approve,
+        approval::Verdict::Reject => Verdict::Reject,
+        approval::Verdict::Abstain => Verdict::Abstain,
+        approval::Verdict::Happened => Verdict::Happened,
+        approval::Verdict::DidNotHappen => Verdict::DidNotHappen,
+        approval::Verdict::GiveUp => Verdict::GiveUp,
+    }
+}
+
+/// A verdict of the wire as decisions take it.
+pub(crate) const fn spoken(verdict: Verdict) -> approval::Verdict {
+    match verdict {
+        Verdict::Approve => approval::Verdict::Approve,
+        Verdict::Reject => approval::Verdict::Reject,
+        Verdict::Abstain => approval::Verdict::Abstain,
+        Verdict::Happened => approval::Verdict::Happened,
+        Verdict::DidNotHappen => approval::Verdict::DidNotHappen,
+        Verdict::GiveUp => approval::Verdict::GiveUp,
+    }
+}
+
+/// What became of a yes: there once its dispatch gate was passed, or once it is clear that it never will be (C-136).
+fn dispatch(status: &Status) -> Option<Dispatch> {
+    let Status::Approved { phase, .. } = status else { return None };
+    match *phase {
+        Phase::Open => None,
+        Phase::Gated { at } => Some(Dispatch { gate_at: Some(at), executed: false, outcome: None, completed_at: None }),
+        Phase::Ended { gate_at, at, how } => {
+            let executed = matches!(how, Ending::Ok | Ending::Error | Ending::Ambiguous); // C-119
+            let outcome = Some(how.as_str().to_owned());
+            Some(Dispatch { gate_at, executed, outcome, completed_at: executed.then_some(at) })
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Calls and effects as the wire shows them (I-24, I-30).
+
+use super::run::{applied, code, outcome};
+use api::call::{CallState, EffectClass, EffectItem};
+use api::{Call, Json};
+use protocol::call::State;
+use protocol::call::{self};
+use protocol::id::ReceiptId;
+use protocol::tool::Effect;
+
+/// The bodies of one call.
+#[derive(Clone, Debug)]
+pub(crate) struct Bodies {
+    pub(crate) arguments: Json,
+    /// The result if it is ok, else what was told of the refusal or error.
+    pub(crate) outcome: Option<Json>,
+}
+
+pub(crate) fn call(row: &call::Call, bodies: Bodies, receipt: Option<ReceiptId>) -> Call {
+    let ok = row.outcome().is_some_and(|outcome| outcome.status == call::OutcomeStatus::Ok);
+    let (result, detail) = if ok { (bodies.outcome, None) } else { (None, bodies.outcome) };
+    Call {
+        id: row.id,
+        run: row.run,
+        identity: row.identity.text(row.run),
+        parent: None,
+        tool: row.tool.name.clone(),
+        tool_version: row.tool.version.clone(),
+        effect: effect(row.effect),
+        state: state(row),
+        arguments: bodies.arguments,
+        arguments_digest: row.arguments.digest,
+        asked_arguments_digest: row.asked,
+        approval: row.settle.or(row.approval),
+        outcome: outcome(row),
+        applied: applied(row),
+        code: code(row),
+        detail,
+        result,
+        attempts: row.gate().map_or(0, |gate| u32::from(gate.attempt)),
+        receipt: receipt.map(|receipt| receipt.to_string()),
+        created_at: row.at,
+        gate_at: row.gate().map(|gate| gate.at),
+        completed_at: row.outcome().map(|outcome| outcome.at),
+    }
+}
+
+/// A `write` in the list of effects.
+pub(crate) fn item(row: &call::Call, workflow: &str, arguments: Json, receipt: Option<ReceiptId>) -> EffectItem {
+    EffectItem {
+        call: row.id,
+        run: row.run,
+        workflow: workflow.to_owned(),
+        identity: row.identity.text(row.run),
+        tool: row.tool.name.clone(),
+        tool_version: row.tool.version.clone(),
+        state: state(row),
+        arguments,
+        arguments_digest: row.arguments.digest,
+        outcome: outcome(row),
+        applied: applied(row),
+        code: code(row),
+        approval: row.settle,
+        receipt: receipt.map(|receipt| receipt.to_string()),
+        gate_at: row.gate().map(|gate| gate.at),
+        completed_at: row.outcome().map(|outcome| outcome.at),
+    }
+}
+
+pub(crate) const fn effect(effect: Effect) -> EffectClass {
+    match effect {
+        Effect::Pure => EffectClass::Pure,
+        Effect::Read => EffectClass::Read,
+        Effect::Write => EffectClass::Write,
+    }
+}
+
+pub(crate) const fn state(row: &call::Call) -> CallState {
+    match row.state {
+        State::Entered => CallState::Intended,
+        State::Asked => CallState::Asked,
+        State::Dispatched(_) => CallState::Dispatched,
+        State::Ambiguous(_) => CallState::Ambiguous,
+        State::Ended(_) => CallState::Ended,
+    }
+}

@@ -1,0 +1,228 @@
+//! Why a run is where it is, and what would move it, in words.
+
+use super::run::{Parts, clocks, obligation, owner_id, wait_kind, wait_name};
+use api::Explain;
+use api::explain::{Debt, ExplainedWait};
+use protocol::approval::{Approval, Kind};
+use protocol::obligation::Subject;
+use protocol::policy::OnExpiry;
+use protocol::rows;
+use protocol::run::{End, Phase, Run, Status, Stop};
+use protocol::time::Time;
+use protocol::wait::{Owner, Wait};
+
+/// What explaining needs of the process beside the rows.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Around {
+    /// Whether a worker of this process carries runs.
+    pub(crate) carries: bool,
+    pub(crate) debts: Vec<rows::Debt>,
+}
+
+pub(crate) fn explain(row: &Run, parts: &Parts, around: &Around, now: Time) -> Explain {
+    let mut open: Vec<&Wait> = parts.waits.iter().filter(|wait| wait.is_open()).collect();
+    open.sort_by_key(|wait| (wait.since, wait.id));
+    Explain {
+        run: row.id,
+        status: row.status(),
+        since_at: row.since,
+        why: why(row, parts, &open, around),
+        next: next(row, parts, &open, around),
+        moves: moves(row, parts, &open, around),
+        paused: Vec::new(),
+        waits: open.iter().map(|wait| explained(wait, parts)).collect(),
+        clocks_ms: clocks(row, parts, now),
+        obligations: parts.obligations.iter().map(obligation).collect(),
+        debts: around.debts.iter().map(|debt| self::debt(*debt, row)).collect(),
+    }
+}
+
+fn why(row: &Run, parts: &Parts, open: &[&Wait], around: &Around) -> String {
+    if let Some(blocked) = &parts.blocked {
+        return format!("It cannot go on by itself: {blocked}.");
+    }
+    match &row.phase {
+        Phase::Queued { .. } if !around.carries => "It is ready to go on, and nobody here carries runs.".to_owned(),
+        Phase::Queued { .. } => "It is ready to go on and waits for a worker to take it.".to_owned(),
+        Phase::Active { hardware: true, .. } => "A resource that it needs is being made warm.".to_owned(),
+        Phase::Active { .. } => match open.len() {
+            0 if parts.calls.iter().any(|call| call.in_flight()) => "A worker executes it; a tool is at work.".to_owned(),
+            0 => "A worker executes it.".to_owned(),
+            _ => format!("A worker holds it while it waits for {}.", what(open, parts)),
+        },
+        Phase::Parked { .. } => format!("It is parked and waits for {}.", what(open, parts)),
+        Phase::Stopping { end, .. } => {
+            let kind = match end {
+                Stop::Cancel { by } => format!("{by} cancelled it"),
+                Stop::Fail(failure) => format!("it failed ({})", failure.code),
+            };
+            let held = parts.obligations.iter().filter(|o| o.is_open()).map(|o| subject(o.subject));
+            format!("{}; what has not stopped yet: {}.", upper(&kind), joined(held))
+        }
+        Phase::Final { end, at } => match end {
+            End::Done { .. } => format!("It ended with a result at {at}."),
+            End::Failed(failure) => format!("It failed at {at}: {}.", failure.message.trim_end_matches('.')),
+            End::Cancelled { by } => format!("{by} cancelled it; it had stopped at {at}."),
+        },
+    }
+}
+
+fn next(row: &Run, parts: &Parts, open: &[&Wait], around: &Around) -> Option<String> {
+    match &row.phase {
+        Phase::Final { .. } => None,
+        Phase::Queued { .. } => around.carries.then(|| "A worker of this process takes it.".to_owned()),
+        Phase::Active { .. } if open.is_empty() => Some("It goes on to its next call or its end.".to_owned()),
+        Phase::Stopping { .. } => Some("What has not stopped is asked again until it acknowledges.".to_owned()),
+        Phase::Active { .. } | Phase::Parked { .. } => {
+            let due = open.iter().filter_map(|wait| Some((wait.due_at?, *wait))).min_by_key(|(due, wait)| (*due, wait.id));
+            due.map(|(due, wait)| match wait.owner {
+                Owner::Timer(_) => format!("At {due} its timer ends and it goes on."),
+                Owner::Approval(id) => format!("At {due} the question expires{}.", approval(parts, id).map_or("", expiry)),
+            })
+        }
+    }
+}
+
+fn expiry(approval: &Approval) -> &'static str {
+    match approval.obligation.on_expiry {
+        OnExpiry::Reject => ", which denies the call",
+        OnExpiry::Fail => ", which fails the run",
+        OnExpiry::Escalate => " and goes to further people",
+    }
+}
+
+/// Commands that move it, as somebody would type them.
+fn moves(row: &Run, parts: &Parts, open: &[&Wait], around: &Around) -> Vec<String> {
+    let mut moves = Vec::new();
+    if row.status() == Status::Queued && !around.carries {
+        moves.push(format!("stasis run wait {}", row.id));
+    }
+    for wait in open {
+        let Owner::Approval(id) = wait.owner else { continue };
+        let Some(approval) = approval(parts, id) else { continue };
+        if approval.kind() == Kind::Settle {
+            for answer in ["--happened JSON", "--did-not-happen", "--give-up"] {
+                moves.push(format!("stasis effect settle {} {answer} --reason TEXT", approval.call));
+            }
+        } else {
+            moves.push(format!("stasis approve {id}"));
+            moves.push(format!("stasis reject {id} --reason TEXT"));
+        }
+    }
+    match row.status() {
+        status if status.is_final() => {
+            let open = parts.approvals.iter().filter(|approval| approval.kind() == Kind::Settle && approval.is_pending());
+            moves.extend(open.map(|approval| format!("stasis effect settle {} --happened JSON --reason TEXT", approval.call)));
+            if status != Status::Done {
+                moves.push(format!("stasis run retry {}", row.id));
+            }
+        }
+        status if status.is_stopping() => {}
+        _ => moves.push(format!("stasis run cancel {}", row.id)),
+    }
+    moves
+}
+
+fn explained(wait: &Wait, parts: &Parts) -> ExplainedWait {
+    ExplainedWait {
+        kind: wait_kind(wait.owner),
+        id: owner_id(wait),
+        name: wait_name(wait, parts),
+        since_at: wait.since,
+        due_at: wait.due_at,
+        ended_by: match wait.owner {
+            Owner::Timer(_) => match wait.due_at {
+                Some(due) => format!("its timer, at {due}"),
+                None => "its timer".to_owned(),
+            },
+            Owner::Approval(id) => approval(parts, id).map_or_else(|| "a decision".to_owned(), decided_by),
+        },
+    }
+}
+
+/// `1 of 2 approvals by role finance, or its expiry (rejects)`.
+fn decided_by(approval: &Approval) -> String {
+    let rule = &approval.obligation;
+    let roles = rule.roles.iter().map(|role| format!("role {role}"));
+    let who = joined(roles.chain(rule.principals.iter().cloned()));
+    let said = approval.tally().approve;
+    let quorum = rule.quorum;
+    let answers = if approval.kind() == Kind::Settle { "answers" } else { "approvals" };
+    let left = quorum.saturating_sub(said);
+    let count = if said == 0 { format!("{quorum}") } else { format!("{left} more of {quorum}") };
+    let expiry = match (approval.expires_at, rule.on_expiry) {
+        (None, _) => String::new(),
+        (Some(_), OnExpiry::Reject) => ", or its expiry (rejects)".to_owned(),
+        (Some(_), OnExpiry::Fail) => ", or its expiry (fails the run)".to_owned(),
+        (Some(_), OnExpiry::Escalate) => ", or its expiry (escalates)".to_owned(),
+    };
+    let separate = if rule.separate_requester { " other than whoever started it" } else { "" };
+    format!("{count} {answers} by {who}{separate}{expiry}")
+}
+
+fn approval(parts: &Parts, id: protocol::id::ApprovalId) -> Option<&Approval> {
+    parts.approvals.iter().find(|approval| approval.id == id)
+}
+
+/// What is waited for, in a few words.
+fn what(open: &[&Wait], parts: &Parts) -> String {
+    joined(open.iter().map(|wait| match wait.owner {
+        Owner::Timer(_) => "a timer".to_owned(),
+        Owner::Approval(id) => {
+            let settle = approval(parts, id).is_some_and(|approval| approval.kind() == Kind::Settle);
+            let name = wait_name(wait, parts).unwrap_or_else(|| "a call".to_owned());
+            if settle { format!("word whether {name} happened") } else { format!("an approval of {name}") }
+        }
+    }))
+}
+
+fn subject(subject: Subject) -> String {
+    match subject {
+        Subject::Hop(seq) => format!("hop {seq}"),
+        Subject::Call(call) => format!("call {call}"),
+    }
+}
+
+fn debt(debt: rows::Debt, row: &Run) -> Debt {
+    let kind = match debt {
+        rows::Debt::Checkpoint => "checkpoint",
+        rows::Debt::Snapshot => "snapshot",
+    };
+    Debt { kind: kind.to_owned(), of: row.id.to_string(), attempts: 0, retry_at: None }
+}
+
+/// `a, b and c`; of many only the first few.
+fn joined(parts: impl Iterator<Item = String>) -> String {
+    const SHOWN: usize = 4;
+    let mut all: Vec<String> = parts.collect();
+    if all.len() > SHOWN {
+        let rest = all.len() - (SHOWN - 1);
+        all.truncate(SHOWN - 1);
+        all.push(format!("{rest} others"));
+    }
+    match all.as_slice() {
+        [] => "nothing".to_owned(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+fn upper(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}
+
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_read_like_sentences() {
+        let say = |n: usize| joined((1..=n).map(|i| i.to_string()));
+        assert_eq!(say(0), "nothing");
+        assert_eq!(say(1), "1");
+        assert_eq!(say(3), "1, 2 and 3");
+        assert_eq!(say(6), "1, 2, 3 and 3 others");
+    }
+}

@@ -1,0 +1,270 @@
+//! A run as the wire shows it (I-41).
+
+use super::json;
+use api::run::{
+    self, Applied, Budget, Budgets, CallOutcome, Effect, Failure, HardwareBudget, ObligationKind, ObligationState, Tier,
+    WaitKind, WaitingFor, WorkflowKind,
+};
+use api::{Json, Run};
+use protocol::approval::Approval;
+use protocol::call::{self, Call, OutcomeStatus, State};
+use protocol::id::{ApprovalId, ReceiptId};
+use protocol::limits::Limits;
+use protocol::obligation::{Obligation, Subject};
+use protocol::run::{Charge, Clock, Kind, Phase};
+use protocol::time::Time;
+use protocol::tool::{Effect as Class, ToolSpec};
+use protocol::wait::{Owner, Wait};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// What a run is drawn from, beside its row.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Parts {
+    pub(crate) waits: Vec<Wait>,
+    pub(crate) approvals: Vec<Approval>,
+    /// Titles of the gates among the approvals, which stand in their arguments.
+    pub(crate) titles: HashMap<ApprovalId, String>,
+    pub(crate) calls: Vec<Call>,
+    /// The last receipt of a call, by the call's identity text.
+    pub(crate) receipts: HashMap<String, ReceiptId>,
+    pub(crate) obligations: Vec<Obligation>,
+    pub(crate) result: Option<Json>,
+    /// Where the waiting guest lives, if anywhere.
+    pub(crate) tier: Option<Tier>,
+    /// Why it cannot go on by itself.
+    pub(crate) blocked: Option<String>,
+}
+
+/// The tools of the run's plan, by name and version.
+pub(crate) type Specs<'a> = dyn Fn(&str, &str) -> Option<Arc<ToolSpec>> + Sync + 'a;
+
+/// Draws a run. `now` is the store's clock: the clock that runs is charged up to it.
+pub(crate) fn run(row: &protocol::run::Run, parts: &Parts, limits: &Limits, specs: &Specs<'_>, now: Time) -> Run {
+    Run {
+        id: row.id,
+        namespace: row.namespace.clone(),
+        workflow: row.pattern.key.clone(),
+        revision: row.pattern.revision,
+        pattern_digest: row.pattern.digest,
+        plan_digest: row.plan,
+        kind: kind(row.kind),
+        status: row.status(),
+        since_at: row.since,
+        seq: u64::from(row.seq),
+        created_at: row.created_at,
+        started_at: row.started_at,
+        finished_at: row.finished_at(),
+        deadline_at: row.deadline,
+        queue: row.queue.clone(),
+        priority: row.priority,
+        principal: row.requester.subject.clone(),
+        session: row.session.clone(),
+        labels: row.labels.clone(),
+        retry_of: row.retry_of,
+        forked_from: None,
+        paused: Vec::new(),
+        blocked: parts.blocked.clone(),
+        waiting_for: waiting_for(parts),
+        budgets: budgets(row, limits),
+        clocks_ms: clocks(row, parts, now),
+        input_digest: row.input.digest,
+        result: parts.result.clone(),
+        failure: row.failure().map(failure),
+        obligations: parts.obligations.iter().map(obligation).collect(),
+        effects: effects(parts, specs),
+        created: None,
+        changed: None,
+    }
+}
+
+pub(crate) const fn kind(kind: Kind) -> WorkflowKind {
+    match kind {
+        Kind::Script => WorkflowKind::Script,
+        Kind::Graph => WorkflowKind::Graph,
+        Kind::Agent => WorkflowKind::Agent,
+        Kind::Rust => WorkflowKind::Rust,
+    }
+}
+
+/// One entry for each open wait, oldest first.
+fn waiting_for(parts: &Parts) -> Vec<WaitingFor> {
+    let mut open: Vec<&Wait> = parts.waits.iter().filter(|wait| wait.is_open()).collect();
+    open.sort_by_key(|wait| (wait.since, wait.id));
+    open.into_iter()
+        .map(|wait| WaitingFor {
+            kind: wait_kind(wait.owner),
+            id: owner_id(wait),
+            name: wait_name(wait, parts),
+            since_at: wait.since,
+            due_at: wait.due_at,
+            tier: parts.tier,
+        })
+        .collect()
+}
+
+pub(crate) const fn wait_kind(owner: Owner) -> WaitKind {
+    match owner {
+        Owner::Approval(_) => WaitKind::Approval,
+        Owner::Timer(_) => WaitKind::Timer,
+    }
+}
+
+/// Id of the wait's owner; a timer is its own.
+pub(crate) fn owner_id(wait: &Wait) -> String {
+    match wait.owner {
+        Owner::Approval(approval) => approval.to_string(),
+        Owner::Timer(timer) => timer.to_string(),
+    }
+}
+
+/// What is waited for: the tool that asked, or the gate's title.
+pub(crate) fn wait_name(wait: &Wait, parts: &Parts) -> Option<String> {
+    let Owner::Approval(id) = wait.owner else { return None };
+    let title = parts.titles.get(&id).cloned();
+    title.or_else(|| parts.approvals.iter().find(|approval| approval.id == id).map(|approval| approval.binding.tool.clone()))
+}
+
+fn budgets(row: &protocol::run::Run, limits: &Limits) -> Budgets {
+    Budgets {
+        calls: Budget { used: u64::from(row.budget.calls), of: u64::from(row.settings.max_calls) },
+        active_ms: Budget { used: row.budget.active_us / 1_000, of: row.settings.active_limit_us / 1_000 },
+        hardware: HardwareBudget {
+            total: 0,
+            of: limits.convergence_calls,
+            resource: None,
+            in_row: 0,
+            in_row_of: limits.convergence_in_row,
+        },
+    }
+}
+
+/// The clocks at `now`. Exactly one runs, so together they are the run's age; milliseconds are cut off the
+/// running sum, not off each clock, so they still are after rounding.
+pub(crate) fn clocks(row: &protocol::run::Run, parts: &Parts, now: Time) -> run::Clocks {
+    let mut clocks = row.clocks;
+    let passed = u64::try_from(now.since(clocks.since).as_micros()).unwrap_or(u64::MAX);
+    clocks.charge(now, live_charge(row, parts, passed));
+    let mut sum = 0;
+    let mut ms = |us: u64| {
+        let before = sum / 1_000;
+        sum += us;
+        sum / 1_000 - before
+    };
+    run::Clocks {
+        queued: ms(clocks.queued),
+        active: ms(clocks.active),
+        calls: ms(clocks.calls),
+        hold: ms(clocks.hold),
+        person: ms(clocks.person),
+        machine: ms(clocks.machine),
+        paused: ms(clocks.paused),
+        stopping: ms(clocks.stopping),
+    }
+}
+
+/// How the time since a hop's last report divides, as far as its rows tell: handlers while a call is in flight, people
+/// while only approvals are open, else the guest. The hop's own report comes with its next commit.
+fn live_charge(row: &protocol::run::Run, parts: &Parts, passed: u64) -> Charge {
+    if row.clocks.running != Clock::Hop || !matches!(row.phase, Phase::Active { .. }) {
+        return Charge::default();
+    }
+    if parts.calls.iter().any(Call::in_flight) {
+        return Charge::default();
+    }
+    if parts.waits.iter().any(Wait::is_open) {
+        return Charge { active: 0, person: passed };
+    }
+    Charge { active: passed, person: 0 }
+}
+
+fn failure(failure: &protocol::run::Failure) -> Failure {
+    Failure {
+        code: failure.code.text().to_owned(),
+        message: failure.message.clone(),
+        detail: failure.detail.as_ref().map(json),
+    }
+}
+
+pub(crate) fn obligation(row: &Obligation) -> run::Obligation {
+    let (state, by) = match &row.state {
+        protocol::obligation::State::Open => (ObligationState::Open, None),
+        protocol::obligation::State::Acknowledged { by, .. } => (ObligationState::Acknowledged, Some(by.clone())),
+    };
+    let (kind, of) = match row.subject {
+        Subject::Hop(seq) => (ObligationKind::Hop, seq.to_string()),
+        Subject::Call(call) => (ObligationKind::Call, call.to_string()),
+    };
+    run::Obligation {
+        kind,
+        of,
+        state,
+        by,
+        reason: None,
+        attempts: row.attempts,
+        last_error: row.last_error.clone(),
+        retry_at: (state == ObligationState::Open).then_some(row.retry_at),
+    }
+}
+
+/// The counted `write` calls in the order in which they were made (R-275, C-246).
+fn effects(parts: &Parts, specs: &Specs<'_>) -> Vec<Effect> {
+    let mut writes: Vec<&Call> =
+        parts.calls.iter().filter(|call| call.effect == Class::Write && call.position.is_some()).collect();
+    writes.sort_by_key(|call| call.position);
+    writes.into_iter().map(|call| effect(call, parts, specs)).collect()
+}
+
+fn effect(call: &Call, parts: &Parts, specs: &Specs<'_>) -> Effect {
+    let identity = call.identity.text(call.run);
+    let applied = applied(call);
+    let compensate = match applied {
+        Some(Applied::Yes | Applied::Unknown) => {
+            let spec = specs(&call.tool.name, &call.tool.version);
+            let with = spec.and_then(|spec| spec.compensate.as_ref().map(|with| with.tool.clone()));
+            Some(with.unwrap_or_else(|| "stands".to_owned())) // C-248
+        }
+        Some(Applied::No) | None => None,
+    };
+    Effect {
+        call: call.id,
+        tool: call.tool.name.clone(),
+        outcome: outcome(call),
+        applied,
+        code: code(call),
+        receipt: parts.receipts.get(&identity).map(ToString::to_string),
+        compensate,
+        identity,
+    }
+}
+
+/// How a call ended; ambiguity is told as such (C-249).
+pub(crate) fn outcome(call: &Call) -> Option<CallOutcome> {
+    match &call.state {
+        State::Entered | State::Asked | State::Dispatched(_) => None,
+        State::Ambiguous(_) => Some(CallOutcome::Ambiguous),
+        State::Ended(outcome) => Some(match outcome.status {
+            OutcomeStatus::Ok => CallOutcome::Ok,
+            OutcomeStatus::Error => CallOutcome::Error,
+            OutcomeStatus::Denied => CallOutcome::Denied,
+        }),
+    }
+}
+
+/// Whether it changed the world (C-120).
+pub(crate) fn applied(call: &Call) -> Option<Applied> {
+    match &call.state {
+        State::Entered | State::Asked | State::Dispatched(_) => None,
+        State::Ambiguous(_) => Some(Applied::Unknown),
+        State::Ended(outcome) => Some(match outcome.applied {
+            call::Applied::Yes => Applied::Yes,
+            call::Applied::No => Applied::No,
+            call::Applied::Unknown => Applied::Unknown,
+        }),
+    }
+}
+
+/// The code of an outcome that is not ok.
+pub(crate) fn code(call: &Call) -> Option<String> {
+    call.outcome().and_then(|outcome| outcome.code).map(|code| code.text().to_owned())
+}
