@@ -89,13 +89,10 @@ fn stands_already(approval: &Approval, decide: &Decide) -> bool {
         }
         None => decide.arguments_digest.is_none_or(|d| d == approval.arguments.digest),
     };
-    approval.votes.iter().any(|vote| {
-        vote.principal == decide.by.principal.id
-            && vote.verdict == decide.verdict
-            && vote.binding == approval.binding_digest
-            && !vote.late
-            && same_bytes(vote)
-    })
+    let latest = approval.votes.iter().rfind(|vote| {
+        vote.principal == decide.by.principal.id && vote.binding == approval.binding_digest && !vote.late
+    });
+    latest.is_some_and(|vote| vote.verdict == decide.verdict && same_bytes(vote))
 }
 
 /// A repeat makes sure that the run was queued (R-167, C-202).

@@ -62,7 +62,6 @@ pub(super) fn stricter(old: &Obligation, new: &Obligation) -> Obligation {
         quorum: old.quorum.max(new.quorum),
         reject_quorum: old.reject_quorum.min(new.reject_quorum),
         separate_requester: old.separate_requester || new.separate_requester,
-        edit: old.edit.max(new.edit),
         reason: old.reason.max(new.reason),
         lease: old.lease.min(new.lease),
         on_expiry: old.on_expiry.max(new.on_expiry),

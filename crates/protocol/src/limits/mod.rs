@@ -37,6 +37,12 @@ pub const NUMBER_EXPONENT: u32 = 400;
 pub const SCHEMA_BYTES: usize = 65_536;
 /// Bytes that a compiled pattern may take; it bounds the automaton, as linear time alone does not (C-17).
 pub const PATTERN_BYTES: usize = 1 << 20;
+/// Schemas that apply inside each other to one value: with a body's depth it bounds the stack of a check.
+pub const SCHEMA_DEPTH: usize = 32;
+/// Schemas that apply to one value at all, counted once for each way that leads there.
+pub const SCHEMA_WAYS: u64 = 4_096;
+/// Members and items that one check may ask for: above what the largest body costs under an ordinary schema.
+pub const SCHEMA_STEPS: u64 = 4_000_000;
 /// Bytes of a tool's description: C-8.
 pub const DESCRIPTION_BYTES: usize = 1_024;
 /// Bytes of a tool's version: C-8.

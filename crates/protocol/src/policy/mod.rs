@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::tool::Effect;
+use crate::tool::{Effect, ToolSpec};
 
 pub use crate::fields::Fault;
 pub use condition::{Condition, Op};
@@ -43,6 +43,14 @@ pub struct Policy {
     pub default: Defaults,
     /// The tools' own rules by `name@version`: they are part of the policy version (C-52).
     pub tools: BTreeMap<String, OwnRule>,
+}
+
+impl Policy {
+    /// The same document, with the own rules of these tools: what is in force while they are.
+    pub fn with_tools<'a>(self, tools: impl IntoIterator<Item = &'a ToolSpec>) -> Self {
+        let own = |tool: &ToolSpec| Some((tool.identity(), tool.approval.clone()?));
+        Self { tools: tools.into_iter().filter_map(own).collect(), ..self }
+    }
 }
 
 /// What counts where neither a rule nor the tool's own rule speaks (C-51).

@@ -4,7 +4,7 @@ use jsonschema::{Draft, PatternOptions, Validator};
 
 use super::node::Written;
 use super::numeric::{self, Kind};
-use super::{SchemaFault, references};
+use super::{SchemaFault, in_place, references};
 use crate::json::{Canonical, Number, Value, push_token};
 use crate::limits;
 
@@ -12,7 +12,7 @@ pub(super) fn compile(schema: &Canonical, document: &Value) -> Result<Validator<
     if schema.len() > limits::SCHEMA_BYTES {
         return Err(SchemaFault::Size { bytes: schema.len(), most: limits::SCHEMA_BYTES });
     }
-    references::check(document)?;
+    in_place::check(document, &references::places(document)?)?;
     let document = exact(document, &mut String::new())?;
     let mut options = jsonschema::options_for::<Written>()
         .with_draft(Draft::Draft202012)

@@ -63,5 +63,5 @@ fn default<'s>(root: &'s Value, schema: &'s Value) -> Option<&'s Value> {
 /// What `$ref` leads to, if it is a pointer into the document.
 fn referred<'s>(root: &'s Value, schema: &Value) -> Option<&'s Value> {
     let pointer = schema.get("$ref")?.as_str()?.strip_prefix('#')?;
-    root.pointer(pointer)
+    root.pointer(&super::in_place::percent_decode(pointer)?)
 }

@@ -2,11 +2,13 @@
 //!
 //! A [`Schema`] refers only inside its own document, asserts formats, matches patterns in linear time, and never lets a
 //! number pass by rounding: values are validated as they are written ([`node`]) and numeric keywords are exact
-//! ([`numeric`]). Compiling fetches nothing. Compiled schemas are shared between threads; whoever compiles keeps them by
+//! ([`numeric`]). No schema can exhaust the stack or the processor ([`in_place`], [`meter`]). Compiling fetches nothing. Compiled schemas are shared between threads; whoever compiles keeps them by
 //! digest, since compiling costs far more than checking.
 
 mod compile;
 mod defaults;
+mod in_place;
+mod meter;
 mod node;
 mod numeric;
 mod references;
@@ -17,6 +19,7 @@ use jsonschema::Validator;
 
 use crate::code::Code;
 use crate::json::{self, Canonical, Value};
+use crate::limits;
 
 use node::Written;
 
@@ -67,7 +70,7 @@ impl SchemaFault {
 pub struct Violation {
     /// A JSON Pointer into the value.
     pub pointer: String,
-    /// The keyword of the schema that refuses it.
+    /// The keyword of the schema that refuses it; empty where the value is too entangled with its schema to say.
     pub keyword: String,
     /// What is wrong, without the value itself.
     pub message: String,
@@ -88,10 +91,16 @@ impl Schema {
 
     /// Checks a value that has been read already.
     pub fn check_value(&self, value: &Value) -> Result<(), Violation> {
-        if self.validator.is_valid(value) {
-            return Ok(());
+        let whole =
+            |message: &str| Violation { pointer: String::new(), keyword: String::new(), message: message.to_owned() };
+        match meter::within(limits::SCHEMA_STEPS, || self.validator.is_valid(value)) {
+            Some(true) => return Ok(()),
+            Some(false) => {}
+            None => return Err(whole("value takes too long to check against its schema")),
         }
-        let error = self.validator.validate(value).expect_err("`is_valid` and `validate` agree");
+        // Finding the place does not share work between branches as the verdict does, so it may end without one.
+        let error = meter::within(limits::SCHEMA_STEPS, || self.validator.validate(value).err()).flatten();
+        let Some(error) = error else { return Err(whole("value does not fit its schema")) };
         Err(Violation {
             pointer: error.instance_path().as_str().to_owned(),
             keyword: error.kind().keyword().to_owned(),

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use jsonschema::JsonType;
 use jsonschema::json::{Array, Json, JsonNumber, Node, NodeIdentity, Object};
 
+use super::meter;
 use crate::json::{self, Number, Value};
 
 /// The representation: [`Value`], whose numbers keep their literals.
@@ -37,11 +38,11 @@ impl<'a> Node<'a, Written> for &'a Value {
     type Number = &'a Number;
 
     fn as_object(&self) -> Option<&'a json::Object> {
-        Value::as_object(self)
+        Value::as_object(self).filter(|_| meter::spend(1))
     }
 
     fn as_array(&self) -> Option<&'a [Value]> {
-        Value::as_array(self)
+        Value::as_array(self).filter(|_| meter::spend(1))
     }
 
     fn as_string(&self) -> Option<Cow<'a, str>> {
@@ -75,7 +76,9 @@ impl<'a> Node<'a, Written> for &'a Value {
         equals(self, expected)
     }
 
+    /// Asked for by every error that is made, which costs far more than a step.
     fn to_value(&self) -> Cow<'a, serde_json::Value> {
+        meter::spend(meter::ERROR);
         Cow::Owned(serde_json::Value::Null)
     }
 

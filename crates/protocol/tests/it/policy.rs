@@ -459,10 +459,7 @@ fn the_version_follows_every_rule_and_no_comment() {
     assert_eq!(Policy::parse(&known.canonical()), Ok(known.clone()));
     // C-5
     assert_eq!(known.canonical().value().get("schema").and_then(Value::as_str), Some("stasis.policy.v1"));
-    let own = |approval: &str| {
-        let tool = tool("a.b", "write", approval);
-        Policy { tools: [(tool.identity(), tool.approval.unwrap())].into(), ..known.clone() }
-    };
+    let own = |approval: &str| known.clone().with_tools([&tool("a.b", "write", approval)]);
     let escalating = r#"{"on_expiry":"escalate","escalation":{"steps":[{"principals":["p"],"lease":"1h"}],"then":"fail"},"remind":["1h"],"hot":"1s"}"#;
     let others = [
         policy(&text.replace("a.*", "a.b")),
@@ -484,8 +481,7 @@ fn the_version_follows_every_rule_and_no_comment() {
 #[test]
 fn the_policys_own_rule_for_a_tool_wins_over_that_of_its_registration() {
     let registered = tool("a.b", "write", "\"always\"");
-    let now = tool("a.b", "write", "\"never\"");
-    let policy = Policy { tools: [(now.identity(), now.approval.unwrap())].into(), ..Policy::default() };
+    let policy = Policy::default().with_tools([&tool("a.b", "write", "\"never\"")]);
     // C-52
     assert_eq!(judge(&policy, &registered, "{}"), Judgement::Allow);
     assert_eq!(judge(&Policy::default(), &registered, "{}").outcome(), Outcome::Ask);

@@ -172,17 +172,67 @@ fn a_violation_names_pointer_and_keyword_and_shows_no_value() {
     }
 }
 
+/// A schema in which each of `links` schemas applies the next to the same value, and the last goes deeper and begins anew.
+fn chain(links: usize, link: impl Fn(usize) -> String) -> String {
+    let links: Vec<String> = (0..links).map(|at| format!("\"{at}\":{}", link(at + 1))).collect();
+    let last = links.len();
+    format!(
+        r##"{{"$defs":{{{},"{last}":{{"items":{{"$ref":"#/$defs/0"}},"maximum":5}}}},"$ref":"#/$defs/0"}}"##,
+        links.join(",")
+    )
+}
+
 #[test]
-fn schemas_as_deep_as_they_can_be_are_compiled_and_checked() {
-    let depth = 1_500;
-    let links: Vec<String> = (0..depth).map(|at| format!(r##""{at}":{{"$ref":"#/$defs/{}"}}"##, at + 1)).collect();
-    let chain = format!(r##"{{"$ref":"#/$defs/0","$defs":{{{},"{depth}":{{"maximum":5}}}}}}"##, links.join(","));
-    assert!(chain.len() < 65_536);
-    let chain = schema(&chain);
-    assert!(chain.check(&json("5")).is_ok() && chain.check(&json("6")).is_err());
-    assert!(schema(r##"{"$ref":"#"}"##).check(&json("1")).is_ok());
-    let nested = schema(r##"{"items":{"$ref":"#"},"type":"array"}"##);
-    assert!(nested.check(&json(&("[".repeat(64) + &"]".repeat(64)))).is_ok());
+fn schemas_as_deep_as_they_may_be_do_not_exhaust_the_stack() {
+    let reference = |at: usize| format!(r##"{{"$ref":"#/$defs/{at}"}}"##);
+    let nested = |inner: &str| json(&("[".repeat(63) + inner + &"]".repeat(63)));
+    let deepest = schema(&chain(30, reference));
+    assert!(deepest.check(&nested("5")).is_ok() && deepest.check(&nested("6")).is_err());
+    let branches = schema(&chain(15, |at| format!(r##"{{"allOf":[{{"$ref":"#/$defs/{at}"}}]}}"##)));
+    assert!(branches.check(&nested("5")).is_ok() && branches.check(&nested("6")).is_err());
+    for too_deep in [chain(31, reference), chain(1_500, reference)] {
+        assert!(matches!(Schema::compile(&json(&too_deep)), Err(SchemaFault::Invalid { .. })));
+    }
+}
+
+#[test]
+fn schemas_that_go_round_or_multiply_in_place_are_refused() {
+    let twice = |at: usize| format!(r##"{{"allOf":[{{"$ref":"#/$defs/{at}"}},{{"$ref":"#/$defs/{at}"}}]}}"##);
+    assert!(Schema::compile(&json(&chain(5, twice))).is_ok());
+    for text in [
+        chain(30, twice),
+        r##"{"$ref":"#"}"##.to_owned(),
+        r##"{"allOf":[{"$ref":"#"}]}"##.to_owned(),
+        r##"{"$defs":{"a":{"$anchor":"a","not":{"$dynamicRef":"#a"}}}}"##.to_owned(),
+        r##"{"$defs":{"a b":{"if":{"$ref":"#/$defs/a%20b"}}}}"##.to_owned(),
+        r##"{"$defs":{"a":{"$id":"a","$ref":"#"}}}"##.to_owned(),
+    ] {
+        assert!(matches!(Schema::compile(&json(&text)), Err(SchemaFault::Invalid { .. })), "{text}");
+    }
+}
+
+#[test]
+fn branches_that_multiply_with_depth_end_soon_with_a_verdict() {
+    let nested = |inner: &str| json(&("[".repeat(60) + inner + &"]".repeat(60)));
+    for text in [
+        r##"{"anyOf":[{"items":{"$ref":"#"},"type":"array"},{"items":{"$ref":"#"},"type":"array"},{"const":1}]}"##,
+        r##"{"$defs":{"a":{"type":"array","items":{"$ref":"#/$defs/b"}},"b":{"anyOf":[{"$ref":"#/$defs/a"},{"$ref":"#/$defs/a"},{"const":1}]}},"$ref":"#/$defs/b"}"##,
+        r##"{"anyOf":[{"items":{"anyOf":[{"$ref":"#"},{"$ref":"#"}]},"type":"array"},{"const":1}]}"##,
+    ] {
+        let schema = schema(text);
+        assert_eq!(schema.check(&nested("1")), Ok(()), "{text}");
+        assert!(schema.check(&nested("2")).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn the_largest_body_is_checked_whole() {
+    let schema = schema(
+        r##"{"type":"array","items":{"anyOf":[{"type":"object","required":["a","b"],"properties":{"a":{"minimum":0},"b":{"maxLength":5}},"additionalProperties":false},{"type":"null"}]}}"##,
+    );
+    let rows = |last: &str| json(&format!("[{}{last}]", r#"{"a":1,"b":"x"},"#.repeat(5_460)));
+    assert_eq!(schema.check(&rows("null")), Ok(()));
+    assert_eq!(schema.check(&rows("1")).unwrap_err().pointer, "/5460");
 }
 
 #[test]

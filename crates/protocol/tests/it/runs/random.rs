@@ -1,0 +1,188 @@
+//! Random commands, late and double ones too: whatever is given, the invariants of runs.md section 2 hold after each
+//! (they are asserted by the world that carries the commands out).
+
+use super::lifecycle::{conclude, ok_write};
+use crate::world::{World, args, expiring, obligation};
+use proptest::prelude::*;
+use protocol::approval::Verdict;
+use protocol::call::{Applied, Outcome, OutcomeStatus, RecoveryClass};
+use protocol::code::Code;
+use protocol::command::{Act, Command, Concluded, Conclusion, Edit, Progress};
+use protocol::journal::Entry;
+use protocol::policy::{Obligation, OnExpiry};
+use protocol::run::{Charge, Failure, WaitMode};
+use protocol::tool::Effect;
+use std::time::Duration;
+
+#[derive(Clone, Debug)]
+enum Move {
+    Claim(u64),
+    Enter { write: bool, recovery: u8 },
+    Ask { index: usize, quorum: u32, fails: bool },
+    Dispatch(usize),
+    Conclude { index: usize, end: u8 },
+    Park { all: bool },
+    HandBack,
+    Finish,
+    Fail,
+    Acknowledge,
+    Vote { who: u8, index: usize, verdict: u8, edit: bool },
+    Expire(usize),
+    Cancel,
+    Recover,
+    Pass(u16),
+    /// The same with a token that is not the present one.
+    Zombie(u8),
+}
+
+fn moves() -> impl Strategy<Value = Move> {
+    prop_oneof![
+        6 => (0..4_u64).prop_map(Move::Claim),
+        6 => (any::<bool>(), 0..4_u8).prop_map(|(write, recovery)| Move::Enter { write, recovery }),
+        6 => (0..4_usize, 1..3_u32, any::<bool>()).prop_map(|(index, quorum, fails)| Move::Ask { index, quorum, fails }),
+        6 => (0..4_usize).prop_map(Move::Dispatch),
+        6 => (0..4_usize, 0..4_u8).prop_map(|(index, end)| Move::Conclude { index, end }),
+        5 => any::<bool>().prop_map(|all| Move::Park { all }),
+        1 => Just(Move::HandBack),
+        1 => Just(Move::Finish),
+        1 => Just(Move::Fail),
+        2 => Just(Move::Acknowledge),
+        8 => (0..4_u8, 0..4_usize, 0..6_u8, any::<bool>())
+            .prop_map(|(who, index, verdict, edit)| Move::Vote { who, index, verdict, edit }),
+        2 => (0..4_usize).prop_map(Move::Expire),
+        1 => Just(Move::Cancel),
+        3 => Just(Move::Recover),
+        3 => (0..200_u16).prop_map(Move::Pass),
+        2 => (0..4_u8).prop_map(Move::Zombie),
+    ]
+}
+
+fn play(world: &mut World, step: Move) {
+    // Every answer is legal here, refusals too; what must hold is asserted after each command.
+    match step {
+        Move::Claim(n) => drop(world.claim(n)),
+        Move::Enter { write, recovery } => {
+            let class = [
+                RecoveryClass::Manual,
+                RecoveryClass::Idempotent,
+                RecoveryClass::Lookup,
+                RecoveryClass::Retry,
+            ][usize::from(recovery)];
+            let (effect, class) = match write {
+                true if class != RecoveryClass::Retry => (Effect::Write, class),
+                _ => (Effect::Read, RecoveryClass::Retry),
+            };
+            let call = world.call(effect, class);
+            let progress = Progress { entries: vec![Entry::Call(Box::new(call))], ..Progress::default() };
+            drop(world.hop(progress, Act::Record));
+        }
+        Move::Ask { index, quorum, fails } => {
+            let Some(call) = world.calls.values().nth(index).cloned() else { return };
+            let rule = Obligation { quorum, ..obligation() };
+            let rule = if fails { expiring(rule, OnExpiry::Fail) } else { rule };
+            let mut ask = world.ask(&call, rule);
+            if call.gate().is_some() {
+                ask.kind = protocol::approval::Kind::Settle;
+            }
+            drop(world.hop(Progress { asks: vec![ask], ..Progress::default() }, Act::Record));
+        }
+        Move::Dispatch(index) => {
+            if let Some(call) = world.calls.keys().nth(index).copied() {
+                drop(world.dispatch(call));
+            }
+        }
+        Move::Conclude { index, end } => {
+            let Some(id) = world.calls.keys().nth(index).copied() else { return };
+            let progress = match end {
+                0 => conclude(id, ok_write(world, id)),
+                1 => conclude(id, Outcome {
+                    status: OutcomeStatus::Denied,
+                    code: Some(Code::ApprovalRejected),
+                    applied: Applied::No,
+                    body: None,
+                    gate: None,
+                    at: world.now,
+                }),
+                2 => Progress {
+                    conclusions: vec![Conclusion { call: id, end: Concluded::Ambiguous { settle: None } }],
+                    ..Progress::default()
+                },
+                _ => Progress {
+                    conclusions: vec![Conclusion { call: id, end: Concluded::Attempt }],
+                    ..Progress::default()
+                },
+            };
+            drop(world.hop(progress, Act::Record));
+        }
+        Move::Park { all } => {
+            let mode = if all { WaitMode::All } else { WaitMode::Any };
+            let progress = Progress { charge: Charge { active: 1, person: 1 }, ..Progress::default() };
+            let checkpoint = world.checkpoint(&progress);
+            drop(world.hop(progress, Act::Park { checkpoint, mode, taker: None }));
+        }
+        Move::HandBack => drop(world.hop(Progress::default(), Act::HandBack { checkpoint: None })),
+        Move::Finish => drop(world.hop(Progress::default(), Act::Finish { result: args("1") })),
+        Move::Fail => {
+            let failure = Failure { code: Code::StepFailed, message: "no".to_owned(), detail: None };
+            drop(world.hop(Progress::default(), Act::Fail(failure)));
+        }
+        Move::Acknowledge => drop(world.hop(Progress::default(), Act::Acknowledge)),
+        Move::Vote { who, index, verdict, edit } => {
+            let Some(approval) = world.approvals.values().nth(index).cloned() else { return };
+            let verdict = [
+                Verdict::Approve,
+                Verdict::Reject,
+                Verdict::Abstain,
+                Verdict::Happened,
+                Verdict::DidNotHappen,
+                Verdict::GiveUp,
+            ][usize::from(verdict)];
+            let who = ["ana", "ben", "cleo", "req"][usize::from(who)];
+            let mut decide = world.decision(who, approval.id, verdict);
+            if edit && verdict == Verdict::Approve {
+                decide.edit = Some(Edit {
+                    arguments: protocol::json::canonicalize(br#"{"amount":1}"#).expect("JSON"),
+                    judged_by: approval.binding.tool_digest,
+                    fault: None,
+                    operands: Vec::new(),
+                });
+            }
+            if verdict == Verdict::Happened {
+                decide.answer = Some(protocol::command::Answered { body: args("{}"), fault: None });
+            }
+            drop(world.give(Command::Decide(Box::new(decide))));
+        }
+        Move::Expire(index) => {
+            if let Some(approval) = world.approvals.values().nth(index) {
+                let wait = approval.wait;
+                drop(world.give(Command::Expire(wait)));
+            }
+        }
+        Move::Cancel => drop(world.cancel()),
+        Move::Recover => drop(world.recover()),
+        Move::Pass(seconds) => world.pass(Duration::from_secs(u64::from(seconds))),
+        Move::Zombie(n) => {
+            let token = world.token() + 1 + u64::from(n);
+            let before = world.rows.clone();
+            let refused = world.hop_as(token, Progress::default(), Act::Finish { result: args("2") });
+            assert_eq!(refused.expect_err("not the present token").code, Code::StaleClaim); // R-98
+            assert_eq!(world.rows, before); // R-99
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn invariants_hold_under_any_sequence_of_commands(steps in prop::collection::vec(moves(), 1..60), writes in any::<bool>()) {
+        let mut world = World::new();
+        if writes {
+            super::lifecycle::allow_writes(&mut world);
+        }
+        world.admit();
+        for step in steps {
+            play(&mut world, step);
+        }
+    }
+}
