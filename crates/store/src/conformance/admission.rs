@@ -1,0 +1,124 @@
+//! Admission and claims of names: keys, ids, sessions.
+
+use protocol::code::Code;
+use protocol::command::{Admit, Cancel, Claim, Command};
+use protocol::digest::Digest;
+use protocol::id::{ApprovalId, RunId, WaitId};
+use protocol::run::Status;
+
+use super::world::{World, refused};
+
+pub async fn a_run_is_there_once_it_is_answered(world: World) {
+    let (run, created) = world.admit(world.admission()).await.unwrap();
+    assert!(created);
+    assert_eq!(world.ledger.run(run.id).await.unwrap().as_ref(), Some(&run));
+    assert_eq!(run.status(), Status::Queued);
+    assert_eq!(run.pattern, world.pattern);
+    assert_eq!(run.requester.subject, "ana");
+    let delivery = run.delivery().unwrap();
+    assert_eq!((run.seq, delivery.attempts), (0, 0));
+    let input = world.ledger.body(run.id, run.input.digest).await.unwrap().unwrap();
+    assert_eq!(input, b"{\"order\":\"A-1\"}");
+}
+
+pub async fn equal_requests_make_one_run(world: World) {
+    let admit = || Admit { idempotency_key: Some("key-1".to_owned()), ..world.admission() };
+    let told = futures(8, |_| world.admit(admit())).await;
+    let told: Vec<_> = told.into_iter().map(Result::unwrap).collect();
+    assert_eq!(told.iter().filter(|(_, created)| *created).count(), 1);
+    assert!(told.iter().all(|(run, _)| run.id == told[0].0.id));
+    let run = &told[0].0;
+    world.claim(run.id, 0, world.taker()).await.unwrap();
+    let (again, created) = world.admit(admit()).await.unwrap();
+    assert_eq!((again.id, again.status(), created), (run.id, Status::Running, false));
+    assert_eq!(world.ledger.counts().await.unwrap().runs, 1);
+}
+
+pub async fn a_key_with_another_request_is_refused(world: World) {
+    let first = Admit { idempotency_key: Some("key-1".to_owned()), ..world.admission() };
+    let (run, _) = world.admit(first.clone()).await.unwrap();
+    let other = Admit { run: world.id(), request_digest: Digest::of("another request"), ..first };
+    assert_eq!(refused(world.admit(other).await), Code::IdempotencyMismatch);
+    assert_eq!(world.ledger.run(run.id).await.unwrap(), Some(run));
+}
+
+pub async fn a_run_id_is_its_own_key(world: World) {
+    let first = world.admission();
+    let (run, created) = world.admit(first.clone()).await.unwrap();
+    let (again, repeated) = world.admit(first.clone()).await.unwrap();
+    assert_eq!((created, repeated, again.id), (true, false, run.id));
+    let other = Admit { request_digest: Digest::of("another request"), ..first };
+    assert_eq!(refused(world.admit(other).await), Code::IdempotencyMismatch);
+}
+
+pub async fn keys_of_two_people_are_two_keys(world: World) {
+    let ana = Admit { idempotency_key: Some("key".to_owned()), ..world.admission() };
+    let bo = Admit { by: world.by("bo"), run: world.id(), ..ana.clone() };
+    let (first, _) = world.admit(ana).await.unwrap();
+    let (second, created) = world.admit(bo).await.unwrap();
+    assert!(created && first.id != second.id);
+}
+
+pub async fn a_session_has_one_run_at_a_time(world: World) {
+    let admit = || Admit { session: Some("cart 7".to_owned()), ..world.admission() };
+    let (run, _) = world.admit(admit()).await.unwrap();
+    let told = world.admit(admit()).await;
+    let text = told.as_ref().unwrap_err().to_string();
+    assert_eq!(refused(told), Code::SessionBusy);
+    assert_eq!(text, format!("session already has an active run: {}", run.id));
+    let (ended, _) = world.cancel(run.id).await.unwrap();
+    assert_eq!(ended.status(), Status::Cancelled);
+    let (next, created) = world.admit(admit()).await.unwrap();
+    assert!(created && next.id != run.id);
+}
+
+pub async fn a_refusal_changes_nothing_and_writes_no_event(world: World) {
+    let run = world.queued().await;
+    let before = world.shown(run.id).await;
+    let events = world.ledger.events(run.id, None, 100).await.unwrap();
+    let stale = Claim { run: run.id, seq: 7, taker: world.taker() };
+    assert_eq!(refused(world.ledger.transact(Command::Claim(stale)).await), Code::Skipped);
+    let unknown = Admit { priority: 101, ..world.admission() };
+    let id = unknown.run;
+    assert_eq!(refused(world.admit(unknown).await), Code::InvalidRequest);
+    assert_eq!(world.shown(run.id).await, before);
+    assert_eq!(world.ledger.events(run.id, None, 100).await.unwrap(), events);
+    assert_eq!(world.ledger.run(id).await.unwrap(), None);
+}
+
+pub async fn an_unknown_id_is_refused_alike(world: World) {
+    let run: RunId = world.id();
+    let taker = world.taker();
+    let commands = [
+        Command::Claim(Claim { run, seq: 0, taker }),
+        Command::Cancel(Cancel { by: world.by("ana"), run }),
+        Command::Expire(world.id::<WaitId>()),
+    ];
+    for command in commands {
+        assert_eq!(refused(world.ledger.transact(command).await), Code::NotFound);
+    }
+    assert_eq!(world.ledger.run(run).await.unwrap(), None);
+    assert!(world.ledger.rows(run).await.unwrap().is_none());
+    assert!(world.ledger.events(run, None, 1).await.unwrap().is_none());
+    assert!(world.ledger.approval(world.id::<ApprovalId>()).await.unwrap().is_none());
+}
+
+/// Runs several at once and gives what each was told.
+pub(super) async fn futures<F: Future>(count: usize, make: impl Fn(usize) -> F) -> Vec<F::Output> {
+    let mut waiting: Vec<_> = (0..count).map(|i| Box::pin(make(i))).collect();
+    let mut told: Vec<Option<F::Output>> = waiting.iter().map(|_| None).collect();
+    std::future::poll_fn(move |cx| {
+        for (future, told) in waiting.iter_mut().zip(&mut told) {
+            if told.is_none()
+                && let std::task::Poll::Ready(output) = future.as_mut().poll(cx)
+            {
+                *told = Some(output);
+            }
+        }
+        if told.iter().any(Option::is_none) {
+            return std::task::Poll::Pending;
+        }
+        std::task::Poll::Ready(told.drain(..).flatten().collect())
+    })
+    .await
+}

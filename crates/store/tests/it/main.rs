@@ -1,0 +1,3 @@
+//! The SQLite ledger, from the outside.
+
+mod conformance;
