@@ -45,7 +45,7 @@ pub struct Fault {
     /// JSON Pointer, configuration key, or field name.
     pub key: Option<String>,
     /// What to do about it, such as the nearest name that is known.
-    pub hint: Option<String>,
+    pub suggestion: Option<String>,
 }
 
 impl Problem {

@@ -6,9 +6,9 @@
 
 use crate::args::Globals;
 use crate::clock;
-use crate::failure::{Exit, Failure};
+use crate::failure::Failure;
 use crate::output::Out;
-use api::{Client, Problem, Ready};
+use api::{Client, Ready};
 use server::{Host, HostOptions, StartError};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,6 +16,8 @@ use std::time::Duration;
 
 /// How long a held lock may go without an answering socket (I-18).
 const LOCKED_FOR: Duration = Duration::from_secs(10);
+/// How long a socket may take to say who is behind it.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(3);
 /// How often the socket and the lock are looked at while another process opens or closes the store.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
@@ -67,13 +69,11 @@ pub(crate) async fn open(globals: &Globals, out: Out, need: Need) -> Result<(Doo
         let client = Client::tcp(url, globals.token.clone()).map_err(|error| Failure::usage(error.to_string()))?;
         return Ok((Door { client, behind: Behind::Server }, None));
     }
-    let data = &globals.data;
-    if need == Need::Read && !data.exists() {
-        return Err(absent(data));
-    }
     let start = clock::instant();
     loop {
-        if let Some(door) = knock(globals, need).await? {
+        // A process that is stopped takes connections and answers none: its lock is looked at again all the same.
+        let answer = tokio::time::timeout(ANSWERS_WITHIN, knock(globals, need)).await;
+        if let Some(door) = answer.unwrap_or(Ok(None))? {
             return Ok((door, None));
         }
         match Host::start(options(globals, out, need)?).await {
@@ -84,7 +84,7 @@ pub(crate) async fn open(globals: &Globals, out: Out, need: Need) -> Result<(Doo
             Err(StartError::Locked { .. }) if !clock::left(start, LOCKED_FOR).is_zero() => {
                 tokio::time::sleep(LOOK_EVERY).await;
             }
-            Err(error) => return Err(refused(&error, data)),
+            Err(error) => return Err(Failure::of(error.problem())),
         }
     }
 }
@@ -112,14 +112,12 @@ fn client(socket: &Path, globals: &Globals) -> Result<Client, Failure> {
 fn options(globals: &Globals, out: Out, need: Need) -> Result<HostOptions, Failure> {
     let hot = need == Need::Carry { hot: true };
     Ok(HostOptions {
-        data: globals.data.clone(),
         config: config(globals)?,
         apply_config: need != Need::Read,
         carry: need.carries(),
-        listen: None,
         hot_window: (need.carries() && !hot).then_some(Duration::ZERO),
         progress: Some(Arc::new(move |line: &str| out.say(line))),
-        sign_in: false,
+        ..HostOptions::new(&globals.data)
     })
 }
 
@@ -129,20 +127,5 @@ pub(crate) fn config(globals: &Globals) -> Result<Option<PathBuf>, Failure> {
         Some(path) if path.is_file() => Ok(Some(path.clone())),
         Some(path) => Err(Failure::unreadable(format!("there is no configuration {}", path.display()))),
         None => Ok(Some(PathBuf::from("stasis.toml")).filter(|path| path.is_file())),
-    }
-}
-
-fn absent(data: &Path) -> Failure {
-    let problem = Problem::new("store_absent", 404, format!("there is no store in {}", data.display()));
-    Failure::of(problem.hint("--data names the data directory; `stasis run FILE` makes one"))
-}
-
-/// A host that did not start, with the exit code of its kind (I-47).
-pub(crate) fn refused(error: &StartError, data: &Path) -> Failure {
-    let failure = Failure::of(error.problem());
-    match error {
-        StartError::Locked { .. } => Failure { exit: Exit::Failed, ..failure },
-        StartError::Absent => absent(data),
-        _ => failure,
     }
 }

@@ -125,7 +125,7 @@ impl Failure {
                 (None, None, _) => String::new(),
             };
             let key = fault.key.as_ref().map(|key| format!("{key}: ")).unwrap_or_default();
-            let hint = fault.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
+            let hint = fault.suggestion.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
             let _ = writeln!(text, "  {place}{key}{}{hint}", fault.message);
         }
         if let Some(hint) = &problem.hint {
@@ -203,7 +203,7 @@ mod tests {
             file: Some("stasis.toml".into()),
             line: Some(3),
             key: Some("server.listn".into()),
-            hint: Some("did you mean `listen`?".into()),
+            suggestion: Some("did you mean `listen`?".into()),
             ..Fault::default()
         });
         let failure = Failure::of(problem);

@@ -114,6 +114,9 @@ pub(crate) enum Command {
     /// Write a first configuration and a first program
     #[command(after_help = "Examples:\n  stasis init\n  stasis init refunds && cd refunds && stasis run hello.py")]
     Init(operate::Init),
+    /// Check the configuration, or print an example of it
+    #[command(subcommand, arg_required_else_help = true)]
+    Config(operate::Config),
     /// Print shell completions
     #[command(
         after_help = "Examples:\n  stasis completions bash > /etc/bash_completion.d/stasis\n  stasis completions fish | source"

@@ -1,4 +1,4 @@
-//! Commands of operators: `effect`, `guest`, `tool`, `token`, `init` (I-8, I-9, I-11, I-14a).
+//! Commands of operators: `effect`, `guest`, `tool`, `token`, `init`, `config` (I-8, I-9, I-11, I-14a, I-60).
 
 use super::Paging;
 use clap::{Args, Subcommand};
@@ -111,6 +111,16 @@ pub(crate) struct Init {
     /// Where [default: here]
     #[arg(default_value = ".")]
     pub(crate) dir: PathBuf,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Config {
+    /// Check the configuration and name every fault
+    #[command(after_help = "Examples:\n  stasis config check\n  stasis config check --config /etc/stasis.toml")]
+    Check,
+    /// Print a commented configuration with every key and its default
+    #[command(after_help = "Example:\n  stasis config example > stasis.toml")]
+    Example,
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

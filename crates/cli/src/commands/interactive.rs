@@ -51,12 +51,7 @@ impl Session<'_> {
         self.print_log().await?;
         // Timelines have more than a person at a prompt wants; `stasis run events` has all of it.
         if event.kind.starts_with("run.") || event.kind.starts_with("approval.") || event.kind.starts_with("call.") {
-            let line = render::events::line(event);
-            self.app.out.say(&format!(
-                "{}  {}",
-                tail::short_time(),
-                line.get(line.len().min(29)..).unwrap_or("").trim()
-            ));
+            self.app.out.say(&render::events::brief(event));
         }
         Ok(())
     }

@@ -4,6 +4,7 @@
 //! started under an id of ours, decisions and registrations repeat themselves. Only tokens are not asked for again.
 
 mod approvals;
+mod config;
 mod effects;
 mod init;
 mod interactive;
@@ -54,6 +55,7 @@ async fn once(app: &App, command: &Command) -> Result<Exit, Failure> {
         Command::Token(verb) => operate::token(app, verb).await,
         Command::Doctor => doctor(app).await,
         Command::Init(flags) => init::init(app, &flags.dir),
+        Command::Config(verb) => config::config(app, verb),
         Command::Completions { shell } => completions(app, *shell),
     }
 }

@@ -2,7 +2,6 @@
 
 use crate::app::App;
 use crate::args::{Dev, Serve};
-use crate::door;
 use crate::failure::{Exit, Failure};
 use crate::signals;
 use serde::Serialize;
@@ -46,16 +45,16 @@ async fn start(app: &App, listen: Option<SocketAddr>, sign_in: bool) -> Result<H
     }
     let out = app.out;
     let options = HostOptions {
-        data: app.globals.data.clone(),
         config: app.config()?,
-        apply_config: true,
-        carry: true,
+        lasting: true,
         listen,
-        hot_window: None,
-        progress: Some(Arc::new(move |line: &str| out.say(line))),
+        // A person who develops alone has to be able to answer the own programs (C-55).
+        separate_requester: !sign_in,
         sign_in,
+        progress: Some(Arc::new(move |line: &str| out.say(line))),
+        ..HostOptions::new(&app.globals.data)
     };
-    Host::start(options).await.map_err(|error| door::refused(&error, &app.globals.data))
+    Host::start(options).await.map_err(|error| Failure::of(error.problem()))
 }
 
 /// Prints how to reach it, and closes it cleanly when the process is asked to end.

@@ -1,42 +1,57 @@
 //! What grows: `run log` and `run events` (I-5, I-32).
 
-use super::now;
 use crate::app::App;
 use crate::args::run::Follow;
-use crate::door::{Door, Need};
+use crate::door::{Behind, Door, Need};
 use crate::failure::{Exit, Failure};
 use crate::render;
 use api::client::StreamItem;
 use api::event::TailQuery;
-use api::run::Until;
 use api::{Event, LogLine, Tail};
 use protocol::id::RunId;
 use std::time::Duration;
 
 /// The most lines one request brings.
 const PAGE: u32 = 1_000;
-/// Log lines become readable with the next commit of their hop: looking twice a second is soon enough for people.
+/// What grows becomes readable with the next commit of its hop: looking twice a second is soon enough for people.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 pub(crate) async fn log(app: &App, follow: &Follow) -> Result<Exit, Failure> {
-    let door = app.open(Need::Read).await?;
     if !follow.follow {
+        let door = app.open(Need::Read).await?;
         let lines = all_log(&door, follow.run, None, app.globals.limit).await?;
         app.out.tail(&lines, |lines| lines.iter().map(render::events::log).collect())?;
         return Ok(Exit::Fine);
     }
     let mut after = None;
-    loop {
-        // The state is read before the lines: what was printed before the end is then among them.
-        let ended = door.client.wait(follow.run, Until::Terminal, LOOK_EVERY).await?.is_some();
-        let lines = all_log(&door, follow.run, after, None).await?;
+    looking(app, async |door| {
+        // The status is read before the lines: what was printed before the end is then among them.
+        let ended = door.client.run(follow.run).await?.status.is_final();
+        let lines = all_log(door, follow.run, after.clone(), None).await?;
         for line in &lines.items {
             app.out.streamed(line, render::events::log)?;
         }
         after = lines.next_after;
-        if ended {
-            return Ok(Exit::Fine);
+        Ok(ended)
+    })
+    .await
+}
+
+/// Looks again and again until there is nothing to come. Between two looks a store of our own is closed, so that a
+/// command that watches never keeps one that carries the run from it.
+async fn looking(app: &App, mut look: impl AsyncFnMut(&Door) -> Result<bool, Failure>) -> Result<Exit, Failure> {
+    let mut lost = false;
+    loop {
+        let door = app.open(Need::Read).await?;
+        match look(&door).await {
+            Ok(true) => return Ok(Exit::Fine),
+            Ok(false) => lost = false,
+            // The command that served us was done and left: once more, by another door.
+            Err(failure) if failure.unanswered && door.behind == Behind::Passing && !lost => lost = true,
+            Err(failure) => return Err(failure),
         }
+        app.close().await;
+        tokio::time::sleep(LOOK_EVERY).await;
     }
 }
 
@@ -64,11 +79,27 @@ pub(crate) async fn all_log(
 pub(crate) async fn events(app: &App, follow: &Follow) -> Result<Exit, Failure> {
     let door = app.open(Need::Read).await?;
     if !follow.follow {
-        let events = all_events(&door, follow.run, app.globals.limit).await?;
+        let events = all_events(&door, follow.run, None, app.globals.limit).await?;
         app.out.tail(&events, |events| events.iter().map(render::events::line).collect())?;
         return Ok(Exit::Fine);
     }
-    let mut stream = door.client.follow(Some(follow.run), None);
+    if door.behind == Behind::Server {
+        return stream(app, &door, follow.run).await;
+    }
+    let mut after = None;
+    looking(app, async |door| {
+        let events = all_events(door, follow.run, after.clone(), None).await?;
+        for event in &events.items {
+            app.out.streamed(event, render::events::line)?;
+        }
+        after = events.next_after;
+        Ok(events.items.iter().any(Event::is_terminal))
+    })
+    .await
+}
+
+async fn stream(app: &App, door: &Door, run: RunId) -> Result<Exit, Failure> {
+    let mut stream = door.client.follow(Some(run), None);
     while let Some(item) = stream.next().await {
         match item? {
             StreamItem::Event(event) => app.out.streamed(&event, render::events::line)?,
@@ -81,8 +112,13 @@ pub(crate) async fn events(app: &App, follow: &Follow) -> Result<Exit, Failure> 
     Ok(Exit::Fine)
 }
 
-async fn all_events(door: &Door, run: RunId, limit: Option<u32>) -> Result<Tail<Event>, Failure> {
-    let mut all = Tail { items: Vec::new(), next_after: None };
+async fn all_events(
+    door: &Door,
+    run: RunId,
+    after: Option<String>,
+    limit: Option<u32>,
+) -> Result<Tail<Event>, Failure> {
+    let mut all = Tail { items: Vec::new(), next_after: after };
     loop {
         let left = limit.map_or(PAGE, |limit| (limit as usize - all.items.len()).min(PAGE as usize) as u32);
         let query = TailQuery { after: all.next_after.clone(), limit: Some(left) };
@@ -94,10 +130,4 @@ async fn all_events(door: &Door, run: RunId, limit: Option<u32>) -> Result<Tail<
             return Ok(all);
         }
     }
-}
-
-/// The last part of an event's or a run's time, for lines on the way.
-pub(crate) fn short_time() -> String {
-    let text = now().to_string();
-    text.get(11..19).unwrap_or_default().to_owned()
 }

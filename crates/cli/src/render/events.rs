@@ -10,6 +10,12 @@ pub(crate) fn line(event: &Event) -> String {
     format!("{}  {:>4}  {:<24}  {facts}", event.at, event.seq, event.kind).trim_end().to_owned() + "\n"
 }
 
+/// As [`line`], for somebody who watches: the time of day, and no number.
+pub(crate) fn brief(event: &Event) -> String {
+    let at = event.at.to_string();
+    format!("{}  {}  {}", at.get(11..19).unwrap_or(&at), event.kind, facts(event)).trim_end().to_owned()
+}
+
 /// The facts as `key=value`, in their own order.
 fn facts(event: &Event) -> String {
     let mut text = String::new();
