@@ -43,7 +43,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<()> {
     if args.yes || !std::io::stdin().is_terminal() {
         demo.run_apart(args.yes)?;
     } else {
-        call(&mut demo.example())?;
+        demo.run_here()?;
     }
     demo.show_end()
 }
@@ -71,7 +71,7 @@ impl Demo {
     }
 
     fn command(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(self.stasis.strip_prefix(&self.root).unwrap_or(&self.stasis));
+        let mut command = Command::new(&self.stasis);
         command.args(words).args(["--data", &format!("{FOLDER}/stasis")]);
         command.current_dir(&self.root).env(TOKEN.0, TOKEN.1);
         command
@@ -81,6 +81,17 @@ impl Demo {
         let program = format!("{EXAMPLE}/refund.py");
         let input = format!("@{EXAMPLE}/order.json");
         self.command(&["run", &program, "--input", &input, "--config", &self.config])
+    }
+
+    /// On a terminal: `stasis run` asks. Whoever answers "later" leaves the run parked.
+    fn run_here(&self) -> Result<()> {
+        let mut command = self.example();
+        println!("$ {}", spell(&command));
+        let status = command.status().context("cannot start stasis")?;
+        if !status.success() && status.code() != Some(STOPPED) {
+            bail!("stasis ended with {status}");
+        }
+        Ok(())
     }
 
     /// As without a terminal: one process runs to the approval and ends, another decides.
@@ -113,7 +124,8 @@ impl Demo {
         println!("result: {}", run["result"]);
         let ledger = Path::new(FOLDER).join("payments.jsonl");
         let lines = fs::read_to_string(self.root.join(&ledger)).context("cannot read the payments ledger")?;
-        println!("{} ({} lines):\n{}", ledger.display(), lines.lines().count(), lines.trim_end());
+        println!("payments ledger {}, lines: {}", ledger.display(), lines.lines().count());
+        println!("{}", lines.trim_end());
         println!("\nThe whole story: {}", spell(&self.command(&["run", "show", run["id"].as_str().unwrap_or("ID")])));
         Ok(())
     }

@@ -3,10 +3,7 @@
 //! Owns: the list of chores and how each is started. Never does: anything the product does at run time; it starts
 //! the product's own binary for that. Light on purpose: it must build in seconds, before anything else does.
 
-#![allow(
-    clippy::print_stdout,
-    reason = "a chore's result is what it prints on stdout"
-)]
+#![allow(clippy::print_stdout, reason = "a chore's result is what it prints on stdout")]
 
 mod bench;
 mod ci;
