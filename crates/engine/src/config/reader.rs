@@ -106,7 +106,7 @@ impl<'r> Section<'r> {
     /// The value of a key, if it is there.
     pub(super) fn get(&self, key: &'static str) -> Option<Value<'r>> {
         self.asked.borrow_mut().push(key);
-        let entry = self.table?.0.get(key)?;
+        let entry = self.table?.0.get(key).filter(|entry| !matches!(entry.node.item, Item::Null))?;
         Some(Value { reader: self.reader, path: self.key(key), node: &entry.node })
     }
 
@@ -134,11 +134,6 @@ impl<'r> Section<'r> {
         self.get(key).map(|value| value.list()).unwrap_or_default().iter().filter_map(Value::section).collect()
     }
 
-    /// Whether the file or the environment says anything here.
-    pub(super) fn is_present(&self) -> bool {
-        self.table.is_some()
-    }
-
     /// Every key with its value, for tables whose keys are the user's own names.
     pub(super) fn entries(&self) -> Vec<(&'r str, Value<'r>)> {
         self.open.set(true);
@@ -161,10 +156,30 @@ impl<'r> Section<'r> {
         self.reader.settings.borrow_mut().push(Setting { key: self.key(key), value, source });
     }
 
+    /// Notes the value in force of a key in a table of this one.
+    pub(super) fn note_inside(&self, table: &str, key: &str, value: String) {
+        let inner = self.table.and_then(|own| own.0.get(table)).map(|entry| &entry.node);
+        let source = match inner.map(|node| &node.item) {
+            Some(Item::Table(inner)) => inner.0.get(key).map(|entry| Source::from(&entry.node.place)),
+            _ => None,
+        };
+        let source = source.unwrap_or(Source::Default);
+        let key = format!("{}.{key}", self.key(table));
+        self.reader.settings.borrow_mut().push(Setting { key, value, source });
+    }
+
+    /// Where a key stands, else where its table does.
+    pub(super) fn place_of(&self, key: &str) -> &Place {
+        self.table.and_then(|table| table.0.get(key)).map_or(&self.place, |entry| &entry.key)
+    }
+
     pub(super) fn fault(&self, key: &str, message: impl Into<String>) {
-        let place = self.table.and_then(|table| table.0.get(key)).map_or(&self.place, |entry| &entry.key);
         let path = if key.is_empty() { self.path.clone() } else { self.key(key) };
-        self.reader.fault(Fault::at(place, path, message));
+        self.reader.fault(Fault::at(self.place_of(key), path, message));
+    }
+
+    pub(super) fn table(&self) -> Option<&'r Table> {
+        self.table
     }
 
     /// Ends the reading of this table: what nobody asked for is unknown (I-60).
@@ -205,6 +220,21 @@ impl<'r> Value<'r> {
         self.reader.fault(Fault::at(&self.node.place, self.path.clone(), message).hint(Some(hint.into())));
     }
 
+    /// A fault of a key of this table.
+    pub(super) fn fault_inside(&self, key: &str, message: &str) {
+        let place = match &self.node.item {
+            Item::Table(table) => table.0.get(key).map(|entry| &entry.key),
+            _ => None,
+        };
+        self.reader.fault(Fault::at(place.unwrap_or(&self.node.place), format!("{}.{key}", self.path), message));
+    }
+
+    /// Notes what this value came to.
+    pub(super) fn note(&self, value: String) {
+        let source = Source::from(&self.node.place);
+        self.reader.settings.borrow_mut().push(Setting { key: self.path.clone(), value, source });
+    }
+
     fn wants<T>(&self, what: &str) -> Option<T> {
         self.fault(format!("wants {what}, found {}", self.node.item.kind()));
         None
@@ -235,17 +265,6 @@ impl<'r> Value<'r> {
         self.within(number, &range, |n| n.to_string())
     }
 
-    pub(super) fn number(&self) -> Option<f64> {
-        let text = match &self.node.item {
-            Item::Integer(text) | Item::Float(text) | Item::Bare(text) => text,
-            _ => return self.wants("a number"),
-        };
-        match text.parse::<f64>() {
-            Ok(number) if number.is_finite() => Some(number),
-            _ => self.wants("a finite number"),
-        }
-    }
-
     pub(super) fn duration(&self, range: impl RangeBounds<Duration>) -> Option<Duration> {
         let text = match &self.node.item {
             Item::Text(text) | Item::Bare(text) => text,
@@ -273,13 +292,10 @@ impl<'r> Value<'r> {
             }
             _ => return self.wants("a size such as \"16MiB\""),
         };
-        match parse_size(text) {
-            Some(bytes) => self.within(bytes, &range, |bytes| format_size(*bytes)),
-            None => {
-                self.fault_with_hint(
-                    format!("`{text}` is no size"),
-                    "a whole number and B, KiB, MiB or GiB",
-                );
+        match protocol::limits::parse_size(text) {
+            Ok(bytes) => self.within(bytes, &range, |bytes| format!("{bytes}B")),
+            Err(error) => {
+                self.fault(error.to_string());
                 None
             }
         }
@@ -302,16 +318,6 @@ impl<'r> Value<'r> {
         };
         self.fault(format!("{} is out of bounds: {low} {high}", show(&value)).trim_end().to_owned());
         None
-    }
-
-    /// A path; a relative one starts at the file's folder (I-61).
-    pub(super) fn path(&self) -> Option<PathBuf> {
-        let text = self.text()?;
-        if text.is_empty() {
-            self.fault("a path is not empty");
-            return None;
-        }
-        Some(self.reader.folder.join(text))
     }
 
     /// One of a closed set of words.
@@ -340,6 +346,16 @@ impl<'r> Value<'r> {
         }
     }
 
+    /// A text that names something: not empty, no control characters, at most 256 bytes.
+    pub(super) fn name(&self) -> Option<String> {
+        let text = self.text()?;
+        if text.is_empty() || text.len() > protocol::limits::NAME_BYTES || text.chars().any(char::is_control) {
+            self.fault("a name has 1 to 256 bytes and no control characters");
+            return None;
+        }
+        Some(text.to_owned())
+    }
+
     pub(super) fn texts(&self) -> Vec<String> {
         self.list().iter().filter_map(|value| value.text().map(str::to_owned)).collect()
     }
@@ -364,7 +380,7 @@ impl<'r> Value<'r> {
     }
 }
 
-fn write_json(reader: &Reader, path: &str, node: &Node, out: &mut String) -> bool {
+pub(super) fn write_json(reader: &Reader, path: &str, node: &Node, out: &mut String) -> bool {
     match &node.item {
         Item::Text(text) | Item::Bare(text) => quote(text, out),
         Item::Integer(text) => out.push_str(text),
@@ -373,8 +389,9 @@ fn write_json(reader: &Reader, path: &str, node: &Node, out: &mut String) -> boo
             return false;
         }
         Item::Float(text) => out.push_str(text),
+        Item::Null => out.push_str("null"),
         Item::Bool(flag) => out.push_str(if *flag { "true" } else { "false" }),
-        Item::Date(_) => {
+        Item::Date => {
             let fault = Fault::at(&node.place, path, "JSON has no dates").hint(Some("write it as text".to_owned()));
             reader.fault(fault);
             return false;
@@ -411,39 +428,4 @@ fn write_json(reader: &Reader, path: &str, node: &Node, out: &mut String) -> boo
 
 fn quote(text: &str, out: &mut String) {
     out.push_str(&serde_json::to_string(text).expect("text is always JSON"));
-}
-
-const UNITS: [(&str, u64); 4] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
-
-/// Reads a size with its unit (I-61).
-pub(super) fn parse_size(text: &str) -> Option<u64> {
-    let (digits, unit) = UNITS.iter().find_map(|(name, unit)| Some((text.strip_suffix(name)?, *unit)))?;
-    if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
-        return None;
-    }
-    digits.parse::<u64>().ok()?.checked_mul(unit)
-}
-
-/// Writes a size in the largest unit that keeps it whole.
-pub(super) fn format_size(bytes: u64) -> String {
-    let (name, unit) = UNITS.iter().find(|(_, unit)| bytes >= *unit && bytes % unit == 0).unwrap_or(&("B", 1));
-    format!("{}{name}", bytes / unit)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_need_a_unit() {
-        // I-61
-        assert_eq!(parse_size("16MiB"), Some(16 << 20));
-        assert_eq!(parse_size("1GiB"), Some(1 << 30));
-        assert_eq!(parse_size("7B"), Some(7));
-        for bad in ["16", "MiB", "1.5MiB", "-1MiB", "+1MiB", "16 MiB", "16MB", "99999999999GiB"] {
-            assert_eq!(parse_size(bad), None, "{bad}");
-        }
-        assert_eq!((format_size(16 << 20), format_size(1536)), ("16MiB".to_owned(), "1536B".to_owned()));
-        assert_eq!(format_size(0), "0B");
-    }
 }

@@ -25,11 +25,13 @@ pub(super) enum Item {
     /// A number with a fraction or exponent, or `inf` and `nan`, as written.
     Float(String),
     Bool(bool),
-    Date(String),
+    Date,
     List(Vec<Node>),
     Table(Table),
     /// Text of an environment variable: what it is depends on what its key wants.
     Bare(String),
+    /// Of a manifest in JSON; TOML has none. As the value of a key it is absence.
+    Null,
 }
 
 impl Item {
@@ -38,10 +40,11 @@ impl Item {
             Self::Text(_) => "text",
             Self::Integer(_) | Self::Float(_) => "a number",
             Self::Bool(_) => "true or false",
-            Self::Date(_) => "a date",
+            Self::Date => "a date",
             Self::List(_) => "a list",
             Self::Table(_) => "a table",
             Self::Bare(_) => "an environment variable",
+            Self::Null => "null",
         }
     }
 }
@@ -126,7 +129,7 @@ fn convert_item(lines: &Lines<'_>, value: &DeValue<'_>, at: usize, faults: &mut 
         },
         DeValue::Float(number) => Item::Float(number.as_str().trim_start_matches('+').to_owned()),
         DeValue::Boolean(flag) => Item::Bool(*flag),
-        DeValue::Datetime(date) => Item::Date(date.to_string()),
+        DeValue::Datetime(_) => Item::Date,
         DeValue::Array(items) => Item::List(
             items
                 .iter()
@@ -137,6 +140,25 @@ fn convert_item(lines: &Lines<'_>, value: &DeValue<'_>, at: usize, faults: &mut 
                 .collect(),
         ),
         DeValue::Table(table) => Item::Table(convert(lines, table, faults)),
+    }
+}
+
+/// Moves every place to the right: the text stood behind `columns` more characters.
+pub(super) fn shift(table: &mut Table, columns: u32) {
+    fn right(place: &mut Place, columns: u32) {
+        place.column = place.column.map(|column| column + columns);
+    }
+    fn shift_node(node: &mut Node, columns: u32) {
+        right(&mut node.place, columns);
+        match &mut node.item {
+            Item::Table(table) => shift(table, columns),
+            Item::List(items) => items.iter_mut().for_each(|item| shift_node(item, columns)),
+            _ => {}
+        }
+    }
+    for entry in table.0.values_mut() {
+        right(&mut entry.key, columns);
+        shift_node(&mut entry.node, columns);
     }
 }
 

@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// What an address is reachable from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Class {
+pub(super) enum Class {
     /// Anyone's.
     Public,
     /// This machine.
@@ -34,7 +34,7 @@ impl fmt::Display for Class {
 }
 
 /// The class of an address. An IPv6 address that carries an IPv4 address is judged by that.
-pub fn class(address: IpAddr) -> Class {
+pub(super) fn class(address: IpAddr) -> Class {
     match address {
         IpAddr::V4(address) => class_v4(address),
         IpAddr::V6(address) => match carried(address) {

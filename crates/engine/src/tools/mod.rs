@@ -34,7 +34,6 @@ pub use secret::{Reference, Secrets};
 pub use slots::Slot;
 
 use outcome::cut;
-use secret::Redactor;
 use values::Values;
 
 /// What connectors take from their surroundings.

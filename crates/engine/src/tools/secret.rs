@@ -63,7 +63,7 @@ pub enum Secrets {
 /// Why a secret has no value now. Names the secret, never a value or a path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("secret {name} {why}")]
-pub struct Unresolved {
+pub(super) struct Unresolved {
     name: String,
     why: &'static str,
 }

@@ -4,48 +4,43 @@
 //! number certainly ours. Dropping a group that was not reaped kills it, so a call that is given up leaves nothing
 //! behind.
 
-use std::os::fd::OwnedFd;
+use std::io;
 
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use tokio::process::Child;
+use tokio::signal::unix::{self, SignalKind};
+
+/// Listens for the ends of children; to be had before the child is started, so that no end is missed.
+pub(super) struct Ends(unix::Signal);
+
+impl Ends {
+    pub(super) fn listen() -> io::Result<Self> {
+        unix::signal(SignalKind::child()).map(Self)
+    }
+}
 
 pub(super) struct Group {
     /// The leader's process id, which is the group's; none once the leader is reaped.
     leader: Option<Pid>,
-    watch: Option<AsyncFd<OwnedFd>>,
+    ends: Ends,
 }
 
 impl Group {
     /// The group of a process that was started as its leader.
-    pub(super) fn of(child: &Child) -> Self {
-        let leader = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-        let watch = leader
-            .and_then(|leader| pidfd_open(leader, PidfdFlags::NONBLOCK).ok())
-            .and_then(|fd| AsyncFd::with_interest(fd, Interest::READABLE).ok());
-        Self { leader, watch }
+    pub(super) fn of(child: &Child, ends: Ends) -> Self {
+        Self { leader: child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw), ends }
     }
 
     /// Waits until the leader is dead, without reaping it.
-    pub(super) async fn leader_ended(&self) {
-        match &self.watch {
-            Some(watch) => {
-                // The descriptor of a process becomes readable when it has ended, and stays so.
-                let _ = watch.readable().await;
-            }
-            None => self.poll_leader().await,
+    pub(super) async fn leader_ended(&mut self) {
+        while self.is_alive() {
+            self.ends.0.recv().await;
         }
     }
 
-    /// For kernels without process descriptors: looks every few milliseconds.
-    async fn poll_leader(&self) {
-        use rustix::process::{WaitId, WaitIdOptions, waitid};
-        let Some(leader) = self.leader else { return };
+    fn is_alive(&self) -> bool {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        while let Ok(None) = waitid(WaitId::Pid(leader), options) {
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-        }
+        self.leader.is_some_and(|leader| matches!(waitid(WaitId::Pid(leader), options), Ok(None)))
     }
 
     pub(super) fn terminate(&self) {

@@ -24,7 +24,7 @@ use super::Unready;
 use super::answer::{self, Form};
 use super::outcome::{Ended, Outcome, detail};
 use super::secret::{Redactor, SECRET_BYTES};
-use group::Group;
+use group::{Ends, Group};
 
 /// Between the polite and the final signal (C-267).
 const TERM_GRACE: Duration = Duration::from_secs(5);
@@ -77,14 +77,14 @@ enum End {
 
 /// Makes the call and returns when the process is reaped.
 pub(super) async fn run(call: Call<'_>) -> Ended {
-    let mut child = match spawn(&call) {
-        Ok(child) => child,
+    let (mut child, ends) = match Ends::listen().and_then(|ends| Ok((spawn(&call)?, ends))) {
+        Ok(started) => started,
         Err(error) => {
             let detail = format!("the program did not start: {error}");
             return Ended::plain(Outcome::error(Code::ConnectorUnreachable, detail, Applied::No)); // C-122
         }
     };
-    let group = Group::of(&child);
+    let mut group = Group::of(&child, ends);
     let mut output = Output::of(&mut child, call.input.clone(), call.result_bytes);
 
     let end = tokio::select! {

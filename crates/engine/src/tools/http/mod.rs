@@ -28,7 +28,7 @@ use super::answer::{self, Form};
 use super::grant::Grant;
 use super::names::Names;
 use super::outcome::{Outcome, detail};
-use super::secret::{Redactor, Reference};
+use super::secret::Redactor;
 use super::{Unfit, Unready};
 
 use exchange::{Answer, Body};
