@@ -32,11 +32,7 @@ pub enum CacheError {
 
 /// `$STASIS_CACHE`, else the user's cache folder + `stasis`.
 pub fn default_dir() -> Result<PathBuf, CacheError> {
-    let set = |name| {
-        std::env::var_os(name)
-            .filter(|value| !value.is_empty())
-            .map(PathBuf::from)
-    };
+    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     set("STASIS_CACHE")
         .or_else(|| set("XDG_CACHE_HOME").map(|dir| dir.join("stasis")))
         .or_else(|| set("HOME").map(|home| home.join(".cache").join("stasis")))
@@ -74,9 +70,7 @@ pub(crate) fn newest_image(guests: &Path) -> io::Result<Option<(PathBuf, Digest)
     for entry in fs::read_dir(guests)? {
         let entry = entry?;
         let name = entry.file_name();
-        let hex = name
-            .to_str()
-            .and_then(|name| name.strip_prefix(&prefix)?.strip_suffix(".wasm"));
+        let hex = name.to_str().and_then(|name| name.strip_prefix(&prefix)?.strip_suffix(".wasm"));
         let Some(digest) = hex.and_then(|hex| Digest::from_hex(hex).ok()) else {
             continue;
         };
@@ -89,20 +83,11 @@ pub(crate) fn newest_image(guests: &Path) -> io::Result<Option<(PathBuf, Digest)
 }
 
 fn private_dir(path: &Path) -> Result<(), CacheError> {
-    let failed = |source| CacheError::Io {
-        path: path.to_owned(),
-        source,
-    };
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)
-        .map_err(failed)?;
+    let failed = |source| CacheError::Io { path: path.to_owned(), source };
+    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
     let meta = fs::metadata(path).map_err(failed)?;
     if meta.uid() != rustix::process::geteuid().as_raw() || meta.mode() & 0o022 != 0 {
-        return Err(CacheError::Shared {
-            path: path.to_owned(),
-        });
+        return Err(CacheError::Shared { path: path.to_owned() });
     }
     Ok(())
 }
@@ -120,10 +105,7 @@ mod tests {
         let compiled = compiled_dir(&cache).unwrap();
         for dir in [cache.as_path(), compiled.parent().unwrap(), &compiled] {
             // I-69
-            assert_eq!(
-                fs::metadata(dir).unwrap().permissions().mode() & 0o777,
-                0o700
-            );
+            assert_eq!(fs::metadata(dir).unwrap().permissions().mode() & 0o777, 0o700);
         }
     }
 
@@ -131,10 +113,7 @@ mod tests {
     fn a_folder_that_others_can_write_is_refused() {
         let root = tempfile::tempdir().unwrap();
         fs::set_permissions(root.path(), fs::Permissions::from_mode(0o777)).unwrap();
-        assert!(matches!(
-            guests_dir(root.path()),
-            Err(CacheError::Shared { .. })
-        ));
+        assert!(matches!(guests_dir(root.path()), Err(CacheError::Shared { .. })));
     }
 
     #[test]
@@ -144,21 +123,14 @@ mod tests {
         assert_eq!(newest_image(&guests).unwrap(), None);
         let put = |name: &str, age: u64| {
             let file = fs::File::create(guests.join(name)).unwrap();
-            file.set_modified(SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000 - age))
-                .unwrap();
+            file.set_modified(SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000 - age)).unwrap();
         };
         let (old, new) = (Digest::of("old"), Digest::of("new"));
         put(&image_name(old), 20);
         put(&image_name(new), 10);
-        put(
-            &format!("python-2-{}.wasm", Digest::of("other engine").hex()),
-            0,
-        );
+        put(&format!("python-2-{}.wasm", Digest::of("other engine").hex()), 0);
         put("python-1-short.wasm", 0);
         // I-69
-        assert_eq!(
-            newest_image(&guests).unwrap(),
-            Some((guests.join(image_name(new)), new))
-        );
+        assert_eq!(newest_image(&guests).unwrap(), Some((guests.join(image_name(new)), new)));
     }
 }

@@ -4,7 +4,7 @@
 use std::hash::{Hash, Hasher};
 
 use protocol::digest::Digest;
-use wasmtime::{Config, InstanceAllocationStrategy, PoolingAllocationConfig};
+use wasmtime::{Config, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig};
 
 use crate::limits::MEMORY_CEILING;
 
@@ -51,7 +51,10 @@ pub(crate) fn pooled(slots: u32) -> wasmtime::Result<wasmtime::Engine> {
 
 /// The engine that makes an image: one instance, no pool.
 pub(crate) fn single() -> wasmtime::Result<wasmtime::Engine> {
-    wasmtime::Engine::new(&common())
+    let mut config = common();
+    // Its code runs once, so it is better made quickly than well. What it computes is the same.
+    config.cranelift_opt_level(OptLevel::None);
+    wasmtime::Engine::new(&config)
 }
 
 /// What compiled code depends on besides the image: wasmtime's version, the settings above, the machine's features.

@@ -117,15 +117,7 @@ impl Guest {
         life: impl Future<Output = (Body, wasmtime::Result<i32>)> + Send + 'static,
         thawed: bool,
     ) -> Self {
-        Self {
-            life: Some(Box::pin(life)),
-            door,
-            clock,
-            sandbox,
-            told: 0,
-            thawed,
-            _seat: seat,
-        }
+        Self { life: Some(Box::pin(life)), door, clock, sandbox, told: 0, thawed, _seat: seat }
     }
 
     /// Runs the guest until it calls or ends. May be dropped and called again at any time. While a call has no answer this
@@ -144,9 +136,7 @@ impl Guest {
         let _counted = counted.run();
         match self.execute(context) {
             Poll::Ready(outcome) => Poll::Ready(Step::Ended(outcome)),
-            Poll::Pending => self
-                .untold()
-                .map_or(Poll::Pending, |event| Poll::Ready(Step::Calls(event))),
+            Poll::Pending => self.untold().map_or(Poll::Pending, |event| Poll::Ready(Step::Calls(event))),
         }
     }
 
@@ -160,19 +150,14 @@ impl Guest {
             None => Ok(()),
             Some((_, outcome)) => {
                 self.life = None;
-                Err(outcome.map_or_else(
-                    |error| describe(&error),
-                    |_| "it ended instead of waiting".into(),
-                ))
+                Err(outcome.map_or_else(|error| describe(&error), |_| "it ended instead of waiting".into()))
             }
         }
     }
 
     /// The call that the guest is blocked in, if its owner was not told of it yet.
     fn untold(&mut self) -> Option<Event> {
-        let (calls, event) = self
-            .door
-            .with_waiting(|calls, request| (calls, request.map(Event::from)));
+        let (calls, event) = self.door.with_waiting(|calls, request| (calls, request.map(Event::from)));
         let event = event.filter(|_| calls != self.told)?;
         self.told = calls;
         Some(event)
@@ -180,10 +165,7 @@ impl Guest {
 
     /// Polls the guest's code once.
     fn execute(&mut self, context: &mut Context<'_>) -> Poll<(Body, wasmtime::Result<i32>)> {
-        let life = self
-            .life
-            .as_mut()
-            .expect("a guest that ended is asked for nothing more");
+        let life = self.life.as_mut().expect("a guest that ended is asked for nothing more");
         let _executing = self.sandbox.ticker.executing();
         life.as_mut().poll(context)
     }
@@ -195,24 +177,15 @@ impl Guest {
     /// If the guest is not blocked in a call, if a text of the answer is not JSON, or if the first answer after a thaw brings
     /// no entropy: each is a defect of the caller.
     pub fn answer(&mut self, answer: Answer) {
-        assert!(
-            !self.thawed || answer.entropy.is_some(),
-            "the first answer after a thaw brings new entropy (W-248)"
-        );
+        assert!(!self.thawed || answer.entropy.is_some(), "the first answer after a thaw brings new entropy (W-248)");
         self.thawed = false;
-        let frame = answer
-            .frame()
-            .unwrap_or_else(|fault| panic!("an answer holds JSON: {fault}"));
-        assert!(
-            self.door.answer(frame),
-            "only a guest that is blocked in a call is answered"
-        );
+        let frame = answer.frame().unwrap_or_else(|fault| panic!("an answer holds JSON: {fault}"));
+        assert!(self.door.answer(frame), "only a guest that is blocked in a call is answered");
     }
 
     /// The request that the guest is blocked in.
     pub fn pending(&self) -> Option<Event> {
-        self.door
-            .with_waiting(|_, request| request.map(Event::from))
+        self.door.with_waiting(|_, request| request.map(Event::from))
     }
 
     /// Guest time spent so far, earlier hops included: what the guest itself executed, in processor time of the threads that
@@ -257,18 +230,10 @@ impl From<&Request> for Event {
 }
 
 /// What the end of a guest's code means.
-fn conclude(
-    mut body: Body,
-    outcome: wasmtime::Result<i32>,
-    clock: &ActiveClock,
-    door: &Door,
-) -> End {
+fn conclude(mut body: Body, outcome: wasmtime::Result<i32>, clock: &ActiveClock, door: &Door) -> End {
     let host = body.host();
     let memory = host.memory.refused();
-    let memory = memory.map(|(limit_bytes, wanted_bytes)| Limit::Memory {
-        limit_bytes,
-        wanted_bytes,
-    });
+    let memory = memory.map(|(limit_bytes, wanted_bytes)| Limit::Memory { limit_bytes, wanted_bytes });
     let error = match outcome {
         Ok(_) => return ending(host, memory),
         Err(error) => error,
@@ -276,10 +241,7 @@ fn conclude(
     match error.downcast_ref::<Halt>() {
         Some(Halt::Stopped) => return End::Stopped,
         Some(Halt::Time) => {
-            return End::Limit(Limit::Time {
-                limit: clock.limit(),
-                spent: clock.spent(),
-            });
+            return End::Limit(Limit::Time { limit: clock.limit(), spent: clock.spent() });
         }
         Some(Halt::Exit(_)) | None if door.stopped() => return End::Stopped,
         Some(Halt::Exit(_)) | None => {}
@@ -290,9 +252,7 @@ fn conclude(
     }
     let words = host.take_last_words();
     let separator = if words.is_empty() { "" } else { ": " };
-    End::Trap {
-        message: format!("{}{separator}{words}", describe(&error)),
-    }
+    End::Trap { message: format!("{}{separator}{words}", describe(&error)) }
 }
 
 fn ending(host: &mut Host, memory: Option<Limit>) -> End {
@@ -302,18 +262,11 @@ fn ending(host: &mut Host, memory: Option<Limit>) -> End {
         Some(Ending::Raised(body)) => match (serde_json::from_str::<Raised>(&body), memory) {
             (Ok(raised), Some(limit)) if raised.class == "MemoryError" => End::Limit(limit),
             (Ok(raised), _) => End::Raised(raised),
-            (Err(fault), _) => End::Trap {
-                message: format!("the guest told its end wrongly: {fault}"),
-            },
+            (Err(fault), _) => End::Trap { message: format!("the guest told its end wrongly: {fault}") },
         },
         Some(Ending::SourceFault(_) | Ending::Checked) | None => {
             let words = host.take_last_words();
-            memory.map_or_else(
-                || End::Trap {
-                    message: format!("the guest left without an end: {words}"),
-                },
-                End::Limit,
-            )
+            memory.map_or_else(|| End::Trap { message: format!("the guest left without an end: {words}") }, End::Limit)
         }
     }
 }
@@ -338,11 +291,7 @@ pub(crate) fn watch(store: &mut Store<Host>, clock: Arc<ActiveClock>, door: Arc<
         }
         // Others wait for this thread, but not for a guest that only just got it.
         let fresh = clock.this_run() < TICK / 2;
-        Ok(if fresh {
-            UpdateDeadline::Continue(1)
-        } else {
-            UpdateDeadline::Yield(1)
-        })
+        Ok(if fresh { UpdateDeadline::Continue(1) } else { UpdateDeadline::Yield(1) })
     });
 }
 

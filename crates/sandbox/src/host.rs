@@ -153,9 +153,7 @@ impl Exports {
     pub(crate) fn of(store: &mut Store<Host>, instance: &Instance) -> wasmtime::Result<Self> {
         let missing = |name: &str| wasmtime::Error::msg(format!("the image exports no {name}"));
         Ok(Self {
-            memory: instance
-                .get_memory(&mut *store, "memory")
-                .ok_or_else(|| missing("memory"))?,
+            memory: instance.get_memory(&mut *store, "memory").ok_or_else(|| missing("memory"))?,
             stack_pointer: instance
                 .get_global(&mut *store, "__stack_pointer")
                 .ok_or_else(|| missing("__stack_pointer"))?,
@@ -210,21 +208,16 @@ impl Host {
     }
 
     pub(crate) fn exports(&self) -> &Exports {
-        self.exports
-            .as_ref()
-            .expect("set right after the instance is made, before its code runs")
+        self.exports.as_ref().expect("set right after the instance is made, before its code runs")
     }
 
     pub(crate) fn last_words(&mut self, text: &[u8]) {
         let room = LAST_WORDS_BYTES.saturating_sub(self.last_words.len());
-        self.last_words
-            .extend_from_slice(&text[..text.len().min(room)]);
+        self.last_words.extend_from_slice(&text[..text.len().min(room)]);
     }
 
     pub(crate) fn take_last_words(&mut self) -> String {
-        String::from_utf8_lossy(&std::mem::take(&mut self.last_words))
-            .trim()
-            .to_owned()
+        String::from_utf8_lossy(&std::mem::take(&mut self.last_words)).trim().to_owned()
     }
 }
 
@@ -236,26 +229,17 @@ pub(crate) struct MemoryGauge {
 
 impl MemoryGauge {
     pub(crate) fn new(limit: u64) -> Self {
-        Self {
-            limit: usize::try_from(limit).unwrap_or(usize::MAX),
-            refused: None,
-        }
+        Self { limit: usize::try_from(limit).unwrap_or(usize::MAX), refused: None }
     }
 
     /// The limit and the wish that was refused, if one was.
     pub(crate) fn refused(&self) -> Option<(u64, u64)> {
-        self.refused
-            .map(|wanted| (self.limit as u64, wanted as u64))
+        self.refused.map(|wanted| (self.limit as u64, wanted as u64))
     }
 }
 
 impl ResourceLimiter for MemoryGauge {
-    fn memory_growing(
-        &mut self,
-        _: usize,
-        desired: usize,
-        _: Option<usize>,
-    ) -> wasmtime::Result<bool> {
+    fn memory_growing(&mut self, _: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
         // Refused growth is an ordinary failure to the guest: its allocator says no, and Python raises MemoryError.
         let allowed = desired <= self.limit;
         if !allowed {
@@ -265,18 +249,17 @@ impl ResourceLimiter for MemoryGauge {
     }
 
     fn table_growing(&mut self, _: usize, _: usize, _: Option<usize>) -> wasmtime::Result<bool> {
-        Ok(false)
+        // The pool's own limit holds, and no guest grows its table.
+        Ok(true)
     }
 }
 
 /// Defines everything that an image imports.
 pub(crate) fn linker(engine: &wasmtime::Engine, module: &Module) -> wasmtime::Result<Linker<Host>> {
     let mut linker = Linker::new(engine);
-    linker.func_wrap_async(
-        "host",
-        "call",
-        |caller: Caller<'_, Host>, (at, length): (i32, i32)| Box::new(call(caller, at, length)),
-    )?;
+    linker.func_wrap_async("host", "call", |caller: Caller<'_, Host>, (at, length): (i32, i32)| {
+        Box::new(call(caller, at, length))
+    })?;
     linker.func_wrap("host", "take", take)?;
     linker.func_wrap("host", "log", log)?;
     linker.func_wrap("host", "end", end)?;
@@ -292,9 +275,7 @@ async fn call(mut caller: Caller<'_, Host>, at: i32, length: i32) -> wasmtime::R
             stop_rewind.call_async(&mut caller, ()).await?;
             request
         }
-        None if length as u32 as usize > REQUEST_BYTES => {
-            Request::Oversized(u64::from(length as u32))
-        }
+        None if length as u32 as usize > REQUEST_BYTES => Request::Oversized(u64::from(length as u32)),
         None => Request::Bytes(copy(&caller, at, length)?),
     };
     let door = Arc::clone(&caller.data().door);
@@ -305,10 +286,7 @@ async fn call(mut caller: Caller<'_, Host>, at: i32, length: i32) -> wasmtime::R
             Ok(length)
         }
         (request, Command::Freeze) => {
-            let (start_unwind, area) = (
-                caller.data().exports().start_unwind.clone(),
-                caller.data().unwind_area,
-            );
+            let (start_unwind, area) = (caller.data().exports().start_unwind.clone(), caller.data().unwind_area);
             start_unwind.call_async(&mut caller, area).await?;
             caller.data_mut().frozen_in = Some(request);
             Ok(0)
@@ -327,15 +305,8 @@ fn take(mut caller: Caller<'_, Host>, at: i32) -> wasmtime::Result<()> {
 fn log(mut caller: Caller<'_, Host>, at: i32, length: i32) -> wasmtime::Result<()> {
     let memory = caller.data().exports().memory;
     let (bytes, host) = memory.data_and_store_mut(&mut caller);
-    let line = range(
-        bytes,
-        at,
-        (length as u32 as usize).min(LINE_COPY_BYTES) as i32,
-    )?;
-    host.log
-        .get_mut()
-        .unwrap_or_else(PoisonError::into_inner)
-        .line(line);
+    let line = range(bytes, at, (length as u32 as usize).min(LINE_COPY_BYTES) as i32)?;
+    host.log.get_mut().unwrap_or_else(PoisonError::into_inner).line(line);
     Ok(())
 }
 
@@ -347,12 +318,8 @@ fn end(mut caller: Caller<'_, Host>, kind: i32, at: i32, length: i32) -> wasmtim
         caller.data_mut().ending = Some(Ending::ResultInvalid(message));
         return Ok(());
     }
-    let text = String::from_utf8_lossy(&copy(
-        &caller,
-        at,
-        length_bytes.min(RESULT_BYTES.max(ENDING_BYTES)) as i32,
-    )?)
-    .into_owned();
+    let text = String::from_utf8_lossy(&copy(&caller, at, length_bytes.min(RESULT_BYTES.max(ENDING_BYTES)) as i32)?)
+        .into_owned();
     caller.data_mut().ending = Some(match kind {
         0 => Ending::Result(text),
         1 => Ending::Raised(text),
@@ -371,7 +338,5 @@ fn copy(caller: &Caller<'_, Host>, at: i32, length: i32) -> wasmtime::Result<Vec
 
 fn range(memory: &[u8], at: i32, length: i32) -> wasmtime::Result<&[u8]> {
     let (start, length) = (at as u32 as usize, length as u32 as usize);
-    Ok(memory
-        .get(start..start + length)
-        .ok_or(wasmtime::Trap::MemoryOutOfBounds)?)
+    Ok(memory.get(start..start + length).ok_or(wasmtime::Trap::MemoryOutOfBounds)?)
 }

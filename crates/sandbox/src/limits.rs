@@ -55,22 +55,11 @@ pub enum Limit {
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Memory {
-                limit_bytes,
-                wanted_bytes,
-            } => {
-                write!(
-                    f,
-                    "guest memory: the limit is {limit_bytes} bytes, {wanted_bytes} were asked for"
-                )
+            Self::Memory { limit_bytes, wanted_bytes } => {
+                write!(f, "guest memory: the limit is {limit_bytes} bytes, {wanted_bytes} were asked for")
             }
             Self::Time { limit, spent } => {
-                write!(
-                    f,
-                    "guest time: the limit is {} ms, {} ms were spent",
-                    limit.as_millis(),
-                    spent.as_millis()
-                )
+                write!(f, "guest time: the limit is {} ms, {} ms were spent", limit.as_millis(), spent.as_millis())
             }
         }
     }

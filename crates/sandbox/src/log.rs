@@ -32,24 +32,13 @@ impl Log {
             return;
         }
         let cut = bytes.len() > LINE_BYTES;
-        let kept = if cut {
-            &bytes[..floor(bytes, LINE_BYTES)]
-        } else {
-            bytes
-        };
+        let kept = if cut { &bytes[..floor(bytes, LINE_BYTES)] } else { bytes };
         self.put(String::from_utf8_lossy(kept).into_owned());
         if cut {
-            self.put(format!(
-                "[the line before this one was cut at {LINE_BYTES} bytes]"
-            ));
+            self.put(format!("[the line before this one was cut at {LINE_BYTES} bytes]"));
         }
         if self.used >= self.limit {
-            (self.sink)(LogLine {
-                text: format!(
-                    "[the log of this run ends here: it reached {} bytes]",
-                    self.limit
-                ),
-            });
+            (self.sink)(LogLine { text: format!("[the log of this run ends here: it reached {} bytes]", self.limit) });
         }
     }
 
@@ -71,10 +60,7 @@ impl Log {
 
 /// The greatest index up to `at` that splits no UTF-8 character.
 fn floor(bytes: &[u8], at: usize) -> usize {
-    (at.saturating_sub(3)..=at)
-        .rev()
-        .find(|&i| bytes[i] & 0xC0 != 0x80)
-        .unwrap_or(at)
+    (at.saturating_sub(3)..=at).rev().find(|&i| bytes[i] & 0xC0 != 0x80).unwrap_or(at)
 }
 
 #[cfg(test)]
@@ -85,11 +71,7 @@ mod tests {
 
     fn lines(limit: u64, used: u64, input: &[&[u8]]) -> Vec<String> {
         let (send, receive) = mpsc::channel();
-        let mut log = Log::new(
-            Box::new(move |line| send.send(line.text).expect("the test listens")),
-            limit,
-            used,
-        );
+        let mut log = Log::new(Box::new(move |line| send.send(line.text).expect("the test listens")), limit, used);
         input.iter().for_each(|line| log.line(line));
         drop(log);
         receive.into_iter().collect()
@@ -109,14 +91,7 @@ mod tests {
     fn a_full_log_says_so_once_and_takes_no_more() {
         let got = lines(10, 4, &[b"abc", b"defghi", b"x", b"y"]);
         // W-163
-        assert_eq!(
-            got,
-            [
-                "abc",
-                "de",
-                "[the log of this run ends here: it reached 10 bytes]"
-            ]
-        );
+        assert_eq!(got, ["abc", "de", "[the log of this run ends here: it reached 10 bytes]"]);
     }
 
     #[test]

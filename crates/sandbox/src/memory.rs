@@ -38,9 +38,7 @@ impl Delta {
         self.pages.clear();
         self.bytes.clear();
         match written_pages(memory) {
-            Ok(written) => written
-                .into_iter()
-                .for_each(|page| self.add(page, memory, base)),
+            Ok(written) => written.into_iter().for_each(|page| self.add(page, memory, base)),
             Err(_) => (0..memory.len() / PAGE).for_each(|page| self.add(page, memory, base)),
         }
     }
@@ -51,45 +49,29 @@ impl Delta {
         let start = self.bytes.len();
         match base.get(at..at + PAGE) {
             Some(before) if now == before => return,
-            Some(before) => self
-                .bytes
-                .extend(now.iter().zip(before).map(|(a, b)| a ^ b)),
+            Some(before) => self.bytes.extend(now.iter().zip(before).map(|(a, b)| a ^ b)),
             None if now.iter().all(|&byte| byte == 0) => return,
             None => self.bytes.extend_from_slice(now),
         }
         debug_assert_eq!(self.bytes.len(), start + PAGE);
-        self.pages
-            .push(u32::try_from(page).expect("a 32-bit memory has fewer than 2^20 pages"));
+        self.pages.push(u32::try_from(page).expect("a 32-bit memory has fewer than 2^20 pages"));
     }
 
     /// Checks this delta against a memory of `memory_bytes`, so that [`Delta::apply`] cannot fail half way.
-    pub(crate) fn check(
-        pages: &[u32],
-        bytes: &[u8],
-        memory_bytes: usize,
-    ) -> Result<(), DeltaFault> {
+    pub(crate) fn check(pages: &[u32], bytes: &[u8], memory_bytes: usize) -> Result<(), DeltaFault> {
         if bytes.len() != pages.len() * PAGE {
             return Err(DeltaFault::Length);
         }
         let ordered = pages.windows(2).all(|pair| pair[0] < pair[1]);
-        let inside = pages
-            .last()
-            .is_none_or(|&last| (last as usize) < memory_bytes / PAGE);
-        if ordered && inside {
-            Ok(())
-        } else {
-            Err(DeltaFault::Page)
-        }
+        let inside = pages.last().is_none_or(|&last| (last as usize) < memory_bytes / PAGE);
+        if ordered && inside { Ok(()) } else { Err(DeltaFault::Page) }
     }
 
     /// Applies a delta that [`Delta::check`] accepted to a memory that still is as in the image.
     pub(crate) fn apply(pages: &[u32], bytes: &[u8], memory: &mut [u8]) {
         for (&page, xor) in pages.iter().zip(bytes.chunks_exact(PAGE)) {
             let at = page as usize * PAGE;
-            memory[at..at + PAGE]
-                .iter_mut()
-                .zip(xor)
-                .for_each(|(byte, x)| *byte ^= x);
+            memory[at..at + PAGE].iter_mut().zip(xor).for_each(|(byte, x)| *byte ^= x);
         }
     }
 }
@@ -102,14 +84,8 @@ fn written_pages(memory: &[u8]) -> io::Result<Vec<usize>> {
     let mut entries = vec![0u8; count * 8];
     map.read_exact_at(&mut entries, first as u64 * 8)?;
     let written = |entry: u64| entry & (PRESENT | SWAPPED) != 0 && entry & FROM_FILE == 0;
-    let entries = entries
-        .chunks_exact(8)
-        .map(|entry| u64::from_le_bytes(entry.try_into().expect("8 bytes")));
-    Ok(entries
-        .enumerate()
-        .filter(|&(_, entry)| written(entry))
-        .map(|(page, _)| page)
-        .collect())
+    let entries = entries.chunks_exact(8).map(|entry| u64::from_le_bytes(entry.try_into().expect("8 bytes")));
+    Ok(entries.enumerate().filter(|&(_, entry)| written(entry)).map(|(page, _)| page).collect())
 }
 
 #[cfg(test)]
@@ -138,18 +114,9 @@ mod tests {
     fn pages_outside_the_memory_or_out_of_order_are_refused() {
         let bytes = vec![0; 2 * PAGE];
         // W-244
-        assert_eq!(
-            Delta::check(&[1, 2], &bytes, 2 * PAGE),
-            Err(DeltaFault::Page)
-        );
-        assert_eq!(
-            Delta::check(&[1, 1], &bytes, 8 * PAGE),
-            Err(DeltaFault::Page)
-        );
-        assert_eq!(
-            Delta::check(&[1], &bytes, 8 * PAGE),
-            Err(DeltaFault::Length)
-        );
+        assert_eq!(Delta::check(&[1, 2], &bytes, 2 * PAGE), Err(DeltaFault::Page));
+        assert_eq!(Delta::check(&[1, 1], &bytes, 8 * PAGE), Err(DeltaFault::Page));
+        assert_eq!(Delta::check(&[1], &bytes, 8 * PAGE), Err(DeltaFault::Length));
         assert_eq!(Delta::check(&[1, 2], &bytes, 8 * PAGE), Ok(()));
     }
 }

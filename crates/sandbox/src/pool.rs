@@ -40,11 +40,7 @@ pub struct SandboxConfig {
 impl SandboxConfig {
     /// The newest image of `cache`, and room for 256 guests.
     pub fn new(cache: std::path::PathBuf) -> Self {
-        Self {
-            cache,
-            image: None,
-            max_guests: 256,
-        }
+        Self { cache, image: None, max_guests: 256 }
     }
 }
 
@@ -54,15 +50,9 @@ pub enum OpenError {
     #[error("no guest image in {}: build one with `cargo xtask guest`, or name one as [guest] image", .searched.display())]
     NoImage { searched: std::path::PathBuf },
     #[error("the guest image {} cannot be read: {source}", .path.display())]
-    Unreadable {
-        path: std::path::PathBuf,
-        source: std::io::Error,
-    },
+    Unreadable { path: std::path::PathBuf, source: std::io::Error },
     #[error("{} is no guest image of engine {}: {reason}", .path.display(), engine::ENGINE_ID)]
-    NotAnImage {
-        path: std::path::PathBuf,
-        reason: String,
-    },
+    NotAnImage { path: std::path::PathBuf, reason: String },
     #[error("the guest image {} is damaged: its digest is not the one in its name; build it again with `cargo xtask guest`", .path.display())]
     Damaged { path: std::path::PathBuf },
     #[error(transparent)]
@@ -176,18 +166,12 @@ pub(crate) struct Seat(Arc<Seats>);
 
 impl Seats {
     fn new(limit: u32) -> Arc<Self> {
-        Arc::new(Self {
-            limit,
-            taken: AtomicU32::new(0),
-        })
+        Arc::new(Self { limit, taken: AtomicU32::new(0) })
     }
 
     fn take(self: &Arc<Self>) -> Result<Seat, StartError> {
         let step = |taken| (taken < self.limit).then_some(taken + 1);
-        match self
-            .taken
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, step)
-        {
+        match self.taken.fetch_update(Ordering::AcqRel, Ordering::Acquire, step) {
             Ok(_) => Ok(Seat(Arc::clone(self))),
             Err(_) => Err(StartError::Full { limit: self.limit }),
         }
@@ -204,20 +188,14 @@ impl Sandbox {
     /// Finds the image, compiles it unless the cache has it compiled, and prepares to make guests from it.
     ///
     /// This blocks: some milliseconds, or with an image that is new here some seconds, which `progress` is told.
-    pub fn open(
-        config: &SandboxConfig,
-        progress: &mut dyn FnMut(Progress),
-    ) -> Result<Self, OpenError> {
+    pub fn open(config: &SandboxConfig, progress: &mut dyn FnMut(Progress)) -> Result<Self, OpenError> {
         let failed = |error: wasmtime::Error| OpenError::Engine(describe(&error));
         // One slot for the pristine instance.
         let engine = engine::pooled(config.max_guests + CHECK_SEATS + 1).map_err(failed)?;
         let (image, module) = image::load(&engine, config, progress)?;
-        let pre = host::linker(&engine, &module)
-            .and_then(|linker| linker.instantiate_pre(&module))
-            .map_err(failed)?;
+        let pre = host::linker(&engine, &module).and_then(|linker| linker.instantiate_pre(&module)).map_err(failed)?;
         let pristine = now_or_never(Body::new(&engine, &pre, Host::idle())).map_err(failed)?;
-        let ticker =
-            Ticker::start(engine.clone()).map_err(|error| OpenError::Engine(error.to_string()))?;
+        let ticker = Ticker::start(engine.clone()).map_err(|error| OpenError::Engine(error.to_string()))?;
         Ok(Self(Arc::new(Inner {
             image,
             engine,
@@ -242,26 +220,18 @@ impl Sandbox {
     /// Compiles a source without running it (W-152).
     pub async fn check(&self, source: &str, name: &str) -> Result<(), CheckError> {
         let seat = self.0.check_seats.take()?;
-        let limits = GuestLimits {
-            active: CHECK_TIME,
-            ..GuestLimits::default()
-        };
+        let limits = GuestLimits { active: CHECK_TIME, ..GuestLimits::default() };
         let frame = wire::check_frame(name, source);
         let mut made = self.0.make(limits, seat).await?;
-        made.body
-            .put(&frame)
-            .await
-            .map_err(|error| StartError::Guest(describe(&error)))?;
+        made.body.put(&frame).await.map_err(|error| StartError::Guest(describe(&error)))?;
         let _executing = self.0.ticker.executing();
         let (mut body, outcome) = made.body.check(&made.clock).await;
         match (body.host().ending.take(), outcome) {
             (Some(Ending::Checked), Ok(_)) => Ok(()),
-            (Some(Ending::SourceFault(fault)), Ok(_)) => {
-                match serde_json::from_str::<SourceFault>(&fault) {
-                    Ok(fault) => Err(fault.into()),
-                    Err(error) => Err(CheckError::Stopped(error.to_string())),
-                }
-            }
+            (Some(Ending::SourceFault(fault)), Ok(_)) => match serde_json::from_str::<SourceFault>(&fault) {
+                Ok(fault) => Err(fault.into()),
+                Err(error) => Err(CheckError::Stopped(error.to_string())),
+            },
             (_, Ok(_)) => Err(CheckError::Stopped("it gave no verdict".into())),
             (_, Err(error)) => Err(CheckError::Stopped(describe(&error))),
         }
@@ -272,28 +242,17 @@ impl Sandbox {
         let seat = self.0.seats.take()?;
         let frame = program.frame()?;
         let mut made = self.0.make(limits, seat).await?;
-        made.body
-            .put(&frame)
-            .await
-            .map_err(|error| StartError::Guest(describe(&error)))?;
+        made.body.put(&frame).await.map_err(|error| StartError::Guest(describe(&error)))?;
         Ok(made.into_guest(Arc::clone(&self.0), false))
     }
 
     /// Brings a frozen guest back to the call it was frozen in, where it awaits its answer. `snapshot` is used only if it
     /// belongs to this image and to `expected`, and only whole.
-    pub async fn thaw(
-        &self,
-        snapshot: &[u8],
-        expected: &Binding,
-        limits: GuestLimits,
-    ) -> Result<Guest, ThawError> {
+    pub async fn thaw(&self, snapshot: &[u8], expected: &Binding, limits: GuestLimits) -> Result<Guest, ThawError> {
         let opened = snapshot::open(snapshot, self.0.image.digest, expected)?;
         let seat = self.0.seats.take()?;
         let mut made = self.0.make(limits, seat).await?;
-        made.body
-            .restore(opened)
-            .await
-            .map_err(|error| ThawError::Guest(describe(&error)))?;
+        made.body.restore(opened).await.map_err(|error| ThawError::Guest(describe(&error)))?;
         let mut guest = made.into_guest(Arc::clone(&self.0), true);
         guest.rewind().await.map_err(ThawError::Guest)?;
         Ok(guest)
@@ -310,49 +269,23 @@ struct Made {
 
 impl Made {
     fn into_guest(self, sandbox: Arc<Inner>, thawed: bool) -> Guest {
-        Guest::new(
-            sandbox,
-            self.seat,
-            self.door,
-            self.clock,
-            self.body.run(),
-            thawed,
-        )
+        Guest::new(sandbox, self.seat, self.door, self.clock, self.body.run(), thawed)
     }
 }
 
 impl Inner {
     async fn make(&self, limits: GuestLimits, seat: Seat) -> Result<Made, StartError> {
-        let GuestLimits {
-            memory_bytes,
-            active,
-            spent,
-            log,
-            log_limit,
-            log_used,
-        } = limits;
+        let GuestLimits { memory_bytes, active, spent, log, log_limit, log_used } = limits;
         if memory_bytes > MEMORY_CEILING {
-            return Err(StartError::Memory {
-                limit_bytes: MEMORY_CEILING,
-                asked_bytes: memory_bytes,
-            });
+            return Err(StartError::Memory { limit_bytes: MEMORY_CEILING, asked_bytes: memory_bytes });
         }
         let door = Arc::<Door>::default();
         let clock = ActiveClock::new(spent, active);
-        let host = Host::new(
-            Arc::clone(&door),
-            MemoryGauge::new(memory_bytes),
-            Log::new(log, log_limit, log_used),
-        );
+        let host = Host::new(Arc::clone(&door), MemoryGauge::new(memory_bytes), Log::new(log, log_limit, log_used));
         let body = Body::new(&self.engine, &self.pre, host).await;
         let mut body = body.map_err(|error| StartError::Guest(describe(&error)))?;
         watch(&mut body.store, Arc::clone(&clock), Arc::clone(&door));
-        Ok(Made {
-            body,
-            door,
-            clock,
-            seat,
-        })
+        Ok(Made { body, door, clock, seat })
     }
 
     /// The image's memory as every guest finds it.
@@ -370,23 +303,14 @@ impl Inner {
 }
 
 impl Body {
-    async fn new(
-        engine: &wasmtime::Engine,
-        pre: &InstancePre<Host>,
-        host: Host,
-    ) -> wasmtime::Result<Self> {
+    async fn new(engine: &wasmtime::Engine, pre: &InstancePre<Host>, host: Host) -> wasmtime::Result<Self> {
         let mut store = Store::new(engine, host);
         store.limiter(|host| &mut host.memory);
         store.set_epoch_deadline(u64::MAX / 2);
         let instance = pre.instantiate_async(&mut store).await?;
         let exports = Exports::of(&mut store, &instance)?;
         store.data_mut().set_exports(exports.clone());
-        Ok(Self {
-            store,
-            exports,
-            frame_at: 0,
-            frame_bytes: 0,
-        })
+        Ok(Self { store, exports, frame_at: 0, frame_bytes: 0 })
     }
 
     pub(crate) fn host(&mut self) -> &mut Host {
@@ -395,68 +319,40 @@ impl Body {
 
     /// Places a start frame in the guest's memory.
     async fn put(&mut self, frame: &[u8]) -> wasmtime::Result<()> {
-        let area = self
-            .exports
-            .unwind_area
-            .call_async(&mut self.store, ())
-            .await?;
+        let area = self.exports.unwind_area.call_async(&mut self.store, ()).await?;
         self.store.data_mut().unwind_area = area;
         self.frame_bytes = i32::try_from(frame.len())?;
-        self.frame_at = self
-            .exports
-            .alloc
-            .call_async(&mut self.store, self.frame_bytes)
-            .await?;
+        self.frame_at = self.exports.alloc.call_async(&mut self.store, self.frame_bytes).await?;
         if self.frame_at == 0 {
-            return Err(wasmtime::Error::msg(
-                "the guest has no memory for its program",
-            ));
+            return Err(wasmtime::Error::msg("the guest has no memory for its program"));
         }
-        self.exports
-            .memory
-            .write(&mut self.store, self.frame_at as u32 as usize, frame)?;
+        self.exports.memory.write(&mut self.store, self.frame_at as u32 as usize, frame)?;
         Ok(())
     }
 
     /// Lays a snapshot over the image and turns the guest to rewinding: when it is run it goes to its call.
     async fn restore(&mut self, opened: Opened) -> wasmtime::Result<()> {
-        let Opened {
-            facts,
-            request,
-            pages,
-            bytes,
-        } = opened;
+        let Opened { facts, request, pages, bytes } = opened;
         let memory = self.exports.memory;
         let wanted = u64::from(facts.memory_pages);
         let grow = wanted.checked_sub(memory.size(&self.store));
-        let grow =
-            grow.ok_or_else(|| wasmtime::Error::msg("its memory is smaller than the image's"))?;
+        let grow = grow.ok_or_else(|| wasmtime::Error::msg("its memory is smaller than the image's"))?;
         if grow > 0 {
             memory.grow_async(&mut self.store, grow).await?;
         }
         Delta::apply(&pages, &bytes, memory.data_mut(&mut self.store));
-        self.exports
-            .stack_pointer
-            .set(&mut self.store, Val::I32(facts.stack_pointer as i32))?;
+        self.exports.stack_pointer.set(&mut self.store, Val::I32(facts.stack_pointer as i32))?;
         self.frame_at = facts.frame_at as i32;
         self.frame_bytes = facts.frame_bytes as i32;
         let host = self.store.data_mut();
         host.unwind_area = facts.unwind_area as i32;
         host.rewinding = Some(Request::Bytes(request));
-        self.exports
-            .start_rewind
-            .call_async(&mut self.store, facts.unwind_area as i32)
-            .await
+        self.exports.start_rewind.call_async(&mut self.store, facts.unwind_area as i32).await
     }
 
     async fn run(mut self) -> (Self, wasmtime::Result<i32>) {
         let arguments = (self.frame_at, self.frame_bytes);
-        let outcome = self
-            .exports
-            .run
-            .clone()
-            .call_async(&mut self.store, arguments)
-            .await;
+        let outcome = self.exports.run.clone().call_async(&mut self.store, arguments).await;
         (self, outcome)
     }
 
@@ -474,30 +370,15 @@ impl Body {
     }
 
     /// The snapshot of a guest that has just saved its stack.
-    pub(crate) async fn seal(
-        mut self,
-        sandbox: &Inner,
-        binding: &Binding,
-    ) -> Result<Snapshot, FreezeError> {
+    pub(crate) async fn seal(mut self, sandbox: &Inner, binding: &Binding) -> Result<Snapshot, FreezeError> {
         let trap = |error: wasmtime::Error| FreezeError::Trap(describe(&error));
         let Some(Request::Bytes(request)) = self.host().frozen_in.take() else {
             return Err(FreezeError::NotWaiting);
         };
-        self.exports
-            .stop_unwind
-            .clone()
-            .call_async(&mut self.store, ())
-            .await
-            .map_err(trap)?;
-        let stack_pointer = self
-            .exports
-            .stack_pointer
-            .get(&mut self.store)
-            .i32()
-            .unwrap_or_default();
+        self.exports.stop_unwind.clone().call_async(&mut self.store, ()).await.map_err(trap)?;
+        let stack_pointer = self.exports.stack_pointer.get(&mut self.store).i32().unwrap_or_default();
         let facts = Facts {
-            memory_pages: u32::try_from(self.exports.memory.size(&self.store))
-                .expect("a 32-bit memory"),
+            memory_pages: u32::try_from(self.exports.memory.size(&self.store)).expect("a 32-bit memory"),
             stack_pointer: stack_pointer as u32,
             unwind_area: self.host().unwind_area as u32,
             frame_at: self.frame_at as u32,
@@ -515,11 +396,7 @@ impl Body {
 impl Host {
     /// Of a guest that is never run.
     pub(crate) fn idle() -> Self {
-        Self::new(
-            Arc::default(),
-            MemoryGauge::new(MEMORY_CEILING),
-            Log::new(Box::new(|_| ()), 0, 0),
-        )
+        Self::new(Arc::default(), MemoryGauge::new(MEMORY_CEILING), Log::new(Box::new(|_| ()), 0, 0))
     }
 }
 

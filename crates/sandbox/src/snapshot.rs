@@ -132,30 +132,13 @@ pub(crate) fn seal(
     out.extend_from_slice(&[0; 8 + 32]);
 
     let count = |length: usize| u32::try_from(length).expect("less than a 32-bit memory holds");
-    let Facts {
-        memory_pages,
-        stack_pointer,
-        unwind_area,
-        frame_at,
-        frame_bytes,
-    } = facts;
+    let Facts { memory_pages, stack_pointer, unwind_area, frame_at, frame_bytes } = facts;
     let (request_bytes, page_count) = (count(request.len()), count(delta.pages.len()));
-    for fact in [
-        memory_pages,
-        stack_pointer,
-        unwind_area,
-        frame_at,
-        frame_bytes,
-        request_bytes,
-        page_count,
-    ] {
+    for fact in [memory_pages, stack_pointer, unwind_area, frame_at, frame_bytes, request_bytes, page_count] {
         out.extend_from_slice(&fact.to_le_bytes());
     }
     out.extend_from_slice(request);
-    delta
-        .pages
-        .iter()
-        .for_each(|page| out.extend_from_slice(&page.to_le_bytes()));
+    delta.pages.iter().for_each(|page| out.extend_from_slice(&page.to_le_bytes()));
     zstd::stream::copy_encode(delta.bytes.as_slice(), &mut out, ZSTD_LEVEL)?;
 
     let length = (out.len() - HEADER_BYTES) as u64;
@@ -172,20 +155,11 @@ pub(crate) fn open(snapshot: &[u8], image: Digest, expected: &Binding) -> Result
         return Err(Damage::Header.into());
     }
     let checks = [
-        (
-            header.take::<ENGINE_BYTES>()? == engine_field(),
-            Fault::Engine,
-        ),
+        (header.take::<ENGINE_BYTES>()? == engine_field(), Fault::Engine),
         (header.take()? == *image.as_bytes(), Fault::Image),
         (header.take()? == expected.run, Fault::Run),
-        (
-            u64::from_le_bytes(header.take()?) == expected.hop,
-            Fault::Hop,
-        ),
-        (
-            u64::from_le_bytes(header.take()?) == expected.position,
-            Fault::Position,
-        ),
+        (u64::from_le_bytes(header.take()?) == expected.hop, Fault::Hop),
+        (u64::from_le_bytes(header.take()?) == expected.position, Fault::Position),
     ];
     if let Some((_, fault)) = checks.into_iter().find(|(passed, _)| !passed) {
         return Err(fault);
@@ -216,26 +190,16 @@ fn unpack(payload: &[u8]) -> Result<Opened, Damage> {
         return Err(Damage::Payload);
     }
     let pages = payload.slice(page_count * 4)?.chunks_exact(4);
-    let pages: Vec<u32> = pages
-        .map(|page| u32::from_le_bytes(page.try_into().expect("4 bytes")))
-        .collect();
-    let bytes =
-        zstd::bulk::decompress(payload.0, page_count * PAGE).map_err(|_| Damage::Payload)?;
+    let pages: Vec<u32> = pages.map(|page| u32::from_le_bytes(page.try_into().expect("4 bytes"))).collect();
+    let bytes = zstd::bulk::decompress(payload.0, page_count * PAGE).map_err(|_| Damage::Payload)?;
     Delta::check(&pages, &bytes, memory_bytes).map_err(|_: DeltaFault| Damage::Payload)?;
-    Ok(Opened {
-        facts,
-        request,
-        pages,
-        bytes,
-    })
+    Ok(Opened { facts, request, pages, bytes })
 }
 
 /// Of everything but the digest itself.
 fn digest(snapshot: &[u8]) -> Digest {
     use sha2::{Digest as _, Sha256};
-    let hash = Sha256::new()
-        .chain_update(&snapshot[..DIGEST_AT])
-        .chain_update(&snapshot[HEADER_BYTES..]);
+    let hash = Sha256::new().chain_update(&snapshot[..DIGEST_AT]).chain_update(&snapshot[HEADER_BYTES..]);
     Digest::from_bytes(hash.finalize().into())
 }
 
@@ -263,34 +227,16 @@ impl<'a> Reader<'a> {
 mod tests {
     use super::*;
 
-    const BINDING: Binding = Binding {
-        run: [7; 16],
-        hop: 3,
-        position: 12,
-    };
+    const BINDING: Binding = Binding { run: [7; 16], hop: 3, position: 12 };
 
     fn facts() -> Facts {
-        Facts {
-            memory_pages: 2,
-            stack_pointer: 64,
-            unwind_area: 128,
-            frame_at: 256,
-            frame_bytes: 9,
-        }
+        Facts { memory_pages: 2, stack_pointer: 64, unwind_area: 128, frame_at: 256, frame_bytes: 9 }
     }
 
     fn sealed() -> (Digest, Vec<u8>) {
         let image = Digest::of("image");
-        let delta = Delta {
-            pages: vec![1, 30],
-            bytes: (0..2 * PAGE).map(|i| (i / 100) as u8).collect(),
-        };
-        (
-            image,
-            seal(image, &BINDING, facts(), b"request", &delta)
-                .unwrap()
-                .into_bytes(),
-        )
+        let delta = Delta { pages: vec![1, 30], bytes: (0..2 * PAGE).map(|i| (i / 100) as u8).collect() };
+        (image, seal(image, &BINDING, facts(), b"request", &delta).unwrap().into_bytes())
     }
 
     #[test]
@@ -298,14 +244,8 @@ mod tests {
         let (image, bytes) = sealed();
         let opened = open(&bytes, image, &BINDING).unwrap();
         // W-243
-        assert_eq!(
-            (opened.facts, opened.request.as_slice()),
-            (facts(), b"request".as_slice())
-        );
-        assert_eq!(
-            (opened.pages.as_slice(), opened.bytes.len()),
-            ([1, 30].as_slice(), 2 * PAGE)
-        );
+        assert_eq!((opened.facts, opened.request.as_slice()), (facts(), b"request".as_slice()));
+        assert_eq!((opened.pages.as_slice(), opened.bytes.len()), ([1, 30].as_slice(), 2 * PAGE));
     }
 
     #[test]
@@ -320,21 +260,11 @@ mod tests {
         assert_eq!(other(|b| b.run[15] ^= 1), Fault::Run);
         assert_eq!(other(|b| b.hop += 1), Fault::Hop);
         assert_eq!(other(|b| b.position += 1), Fault::Position);
-        assert_eq!(
-            open(&bytes, Digest::of("another image"), &BINDING).unwrap_err(),
-            Fault::Image
-        );
+        assert_eq!(open(&bytes, Digest::of("another image"), &BINDING).unwrap_err(), Fault::Image);
         // W-244: in that order, so a snapshot wrong in everything is refused for its engine.
         bytes[16] ^= 1;
-        let everything = Binding {
-            run: [0; 16],
-            hop: 0,
-            position: 0,
-        };
-        assert_eq!(
-            open(&bytes, Digest::of("another image"), &everything).unwrap_err(),
-            Fault::Engine
-        );
+        let everything = Binding { run: [0; 16], hop: 0, position: 0 };
+        assert_eq!(open(&bytes, Digest::of("another image"), &everything).unwrap_err(), Fault::Engine);
     }
 
     #[test]
@@ -349,9 +279,6 @@ mod tests {
         }
         let mut longer = bytes;
         longer.push(0);
-        assert_eq!(
-            open(&longer, image, &BINDING).unwrap_err(),
-            Fault::Damaged(Damage::Length)
-        );
+        assert_eq!(open(&longer, image, &BINDING).unwrap_err(), Fault::Damaged(Damage::Length));
     }
 }

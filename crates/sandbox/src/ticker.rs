@@ -30,23 +30,17 @@ impl Ticker {
     pub(crate) fn start(engine: wasmtime::Engine) -> std::io::Result<Self> {
         let shared = Arc::<Shared>::default();
         let seen = Arc::clone(&shared);
-        let handle = thread::Builder::new()
-            .name("stasis-ticker".into())
-            .spawn(move || {
-                while !seen.closed.load(Ordering::Acquire) {
-                    if seen.executing.load(Ordering::Acquire) == 0 {
-                        thread::park();
-                    } else {
-                        thread::sleep(TICK);
-                        engine.increment_epoch();
-                    }
+        let handle = thread::Builder::new().name("stasis-ticker".into()).spawn(move || {
+            while !seen.closed.load(Ordering::Acquire) {
+                if seen.executing.load(Ordering::Acquire) == 0 {
+                    thread::park();
+                } else {
+                    thread::sleep(TICK);
+                    engine.increment_epoch();
                 }
-            })?;
-        Ok(Self {
-            shared,
-            thread: handle.thread().clone(),
-            handle: Some(handle),
-        })
+            }
+        })?;
+        Ok(Self { shared, thread: handle.thread().clone(), handle: Some(handle) })
     }
 
     pub(crate) fn executing(&self) -> Executing<'_> {

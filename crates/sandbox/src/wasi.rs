@@ -25,26 +25,18 @@ const MOST_BUFFERS: i32 = 1_024;
 
 /// Defines every WASI function that `module` imports.
 pub(crate) fn define(linker: &mut Linker<Host>, module: &Module) -> wasmtime::Result<()> {
-    for import in module
-        .imports()
-        .filter(|import| import.module() == "wasi_snapshot_preview1")
-    {
+    for import in module.imports().filter(|import| import.module() == "wasi_snapshot_preview1") {
         let name = import.name().to_owned();
         let Some(kind) = import.ty().func().cloned() else {
             continue;
         };
-        linker.func_new(
-            import.module(),
-            import.name(),
-            kind,
-            move |mut caller, args, results| {
-                let answer = call(&mut caller, &name, args)?;
-                if let Some(result) = results.first_mut() {
-                    *result = Val::I32(answer);
-                }
-                Ok(())
-            },
-        )?;
+        linker.func_new(import.module(), import.name(), kind, move |mut caller, args, results| {
+            let answer = call(&mut caller, &name, args)?;
+            if let Some(result) = results.first_mut() {
+                *result = Val::I32(answer);
+            }
+            Ok(())
+        })?;
     }
     Ok(())
 }
@@ -65,11 +57,7 @@ fn call(caller: &mut Caller<'_, Host>, name: &str, args: &[Val]) -> wasmtime::Re
         }
         "fd_write" if arg(0) == 1 || arg(0) == 2 => {
             let (text, length) = gather(caller, arg(1), arg(2))?;
-            write(
-                caller,
-                arg(3),
-                &u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes(),
-            )?;
+            write(caller, arg(3), &u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes())?;
             caller.data_mut().last_words(&text);
             Ok(errno::SUCCESS)
         }
@@ -86,11 +74,7 @@ fn write(caller: &mut Caller<'_, Host>, at: i32, bytes: &[u8]) -> wasmtime::Resu
 
 /// The first bytes of a vector of buffers, and the length of all. A guest can name the same buffer again and again, so the
 /// rest is never copied.
-fn gather(
-    caller: &Caller<'_, Host>,
-    vectors: i32,
-    count: i32,
-) -> wasmtime::Result<(Vec<u8>, usize)> {
+fn gather(caller: &Caller<'_, Host>, vectors: i32, count: i32) -> wasmtime::Result<(Vec<u8>, usize)> {
     let memory = caller.data().exports().memory.data(caller);
     let word = |at: usize| -> Option<usize> {
         let bytes = memory.get(at..at.checked_add(4)?)?;
@@ -99,9 +83,8 @@ fn gather(
     let (mut text, mut length) = (Vec::new(), 0usize);
     for i in 0..count.clamp(0, MOST_BUFFERS) as usize {
         let at = (vectors as u32 as usize) + 8 * i;
-        let buffer = word(at)
-            .zip(word(at + 4))
-            .and_then(|(start, length)| memory.get(start..start.checked_add(length)?));
+        let buffer =
+            word(at).zip(word(at + 4)).and_then(|(start, length)| memory.get(start..start.checked_add(length)?));
         let buffer = buffer.ok_or(wasmtime::Trap::MemoryOutOfBounds)?;
         text.extend_from_slice(&buffer[..buffer.len().min(LAST_WORDS_BYTES - text.len())]);
         length += buffer.len();

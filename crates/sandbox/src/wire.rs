@@ -139,18 +139,10 @@ impl Program {
         let mut modules: BTreeMap<&str, BTreeMap<&str, &str>> = BTreeMap::new();
         for tool in &self.tools {
             let (module, function) = tool.name.split_once('.').unwrap_or((&tool.name, ""));
-            modules
-                .entry(module)
-                .or_default()
-                .insert(function, &tool.description);
+            modules.entry(module).or_default().insert(function, &tool.description);
         }
         let inputs = raw("inputs", &self.inputs)?;
-        let body = StartBody {
-            name: &self.name,
-            source: &self.source,
-            inputs,
-            modules,
-        };
+        let body = StartBody { name: &self.name, source: &self.source, inputs, modules };
         Ok(frame(self.now, self.next, Some(&self.entropy), &body))
     }
 }
@@ -166,10 +158,7 @@ impl Answer {
         match &self.replies {
             Replies::One(reply) => Ok(frame(self.now, self.next, entropy, &reply.body()?)),
             Replies::Batch(replies) => {
-                let bodies = replies
-                    .iter()
-                    .map(Reply::body)
-                    .collect::<Result<Vec<_>, _>>()?;
+                let bodies = replies.iter().map(Reply::body).collect::<Result<Vec<_>, _>>()?;
                 Ok(frame(self.now, self.next, entropy, &bodies))
             }
         }
@@ -183,36 +172,15 @@ impl Reply {
             Outcome::Denied(refusal) => ("denied", None, Some(refusal.body()?)),
             Outcome::Error(refusal) => ("error", None, Some(refusal.body()?)),
         };
-        let edited = self
-            .edited
-            .as_deref()
-            .map(|arguments| raw("edited arguments", arguments))
-            .transpose()?;
-        Ok(ReplyBody {
-            n: self.n,
-            call: &self.call,
-            approval: self.approval.as_deref(),
-            status,
-            result,
-            error,
-            edited,
-        })
+        let edited = self.edited.as_deref().map(|arguments| raw("edited arguments", arguments)).transpose()?;
+        Ok(ReplyBody { n: self.n, call: &self.call, approval: self.approval.as_deref(), status, result, error, edited })
     }
 }
 
 impl Refusal {
     fn body(&self) -> Result<ErrorBody<'_>, NotJson> {
-        let detail = self
-            .detail
-            .as_deref()
-            .map(|detail| raw("a detail", detail))
-            .transpose()?;
-        Ok(ErrorBody {
-            code: &self.code,
-            message: &self.message,
-            detail,
-            applied: self.applied,
-        })
+        let detail = self.detail.as_deref().map(|detail| raw("a detail", detail)).transpose()?;
+        Ok(ErrorBody { code: &self.code, message: &self.message, detail, applied: self.applied })
     }
 }
 

@@ -2,6 +2,8 @@
 //!
 //! The result depends on the module and the library alone: there is no clock, randomness or file of this machine in it.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use wasmtime::{Module, Store};
 
 use super::module::{self, ModuleFault};
@@ -9,10 +11,12 @@ use super::stdlib;
 pub use super::stdlib::Tree;
 use crate::engine;
 use crate::guest::describe;
-use crate::host::{self, Exports, Host};
+use crate::host::{self, Exports, Host, MemoryGauge};
+use crate::limits::MEMORY_CEILING;
+use crate::log::{Log, LogLine};
 
-/// The version of what this file does to a module. It is part of a recipe's digest, so that a change here makes a new image.
-pub const BAKE_VERSION: u32 = 1;
+/// How much is kept of what the boot module says.
+const WORDS_BYTES: u64 = 64 << 10;
 
 /// Why no image was made.
 #[derive(Debug, thiserror::Error)]
@@ -42,43 +46,40 @@ pub fn bake(wasm: &[u8], library: Tree) -> Result<Baked, BakeError> {
     let mut linker = host::linker(&engine, &module).map_err(unusable)?;
     stdlib::define(&mut linker, &module, library).map_err(unusable)?;
     let pre = linker.instantiate_pre(&module).map_err(unusable)?;
-    let mut store = Store::new(&engine, Host::idle());
+    let said = Arc::new(Mutex::new(String::new()));
+    let mut store = Store::new(&engine, listening(&said));
     store.limiter(|host| &mut host.memory);
     store.set_epoch_deadline(u64::MAX / 2); // nobody moves the epoch here
     let started = crate::pool::now_or_never(async {
         let instance = pre.instantiate_async(&mut store).await?;
         let exports = Exports::of(&mut store, &instance)?;
         store.data_mut().set_exports(exports.clone());
-        instance
-            .get_typed_func::<(), ()>(&mut store, "_initialize")?
-            .call_async(&mut store, ())
-            .await?;
-        let status = instance
-            .get_typed_func::<(), i32>(&mut store, "guest_init")?
-            .call_async(&mut store, ())
-            .await?;
+        instance.get_typed_func::<(), ()>(&mut store, "_initialize")?.call_async(&mut store, ()).await?;
+        let status = instance.get_typed_func::<(), i32>(&mut store, "guest_init")?.call_async(&mut store, ()).await?;
         wasmtime::Result::Ok((exports, status))
     });
-    let words = store.data_mut().take_last_words();
+    let mut words = store.data_mut().take_last_words();
+    words.push_str(&said.lock().unwrap_or_else(PoisonError::into_inner));
     let exports = match started {
         Ok((exports, 0)) => exports,
         Ok((_, status)) => {
-            return Err(BakeError::Init {
-                reason: format!("status {status}"),
-                words,
-            });
+            return Err(BakeError::Init { reason: format!("status {status}"), words });
         }
         Err(error) => {
-            return Err(BakeError::Init {
-                reason: describe(&error),
-                words,
-            });
+            return Err(BakeError::Init { reason: describe(&error), words });
         }
     };
     let memory = exports.memory.data(&store);
-    Ok(Baked {
-        wasm: module::with_memory(wasm, memory)?,
-        memory_bytes: memory.len(),
-        words,
-    })
+    Ok(Baked { wasm: module::with_memory(wasm, memory)?, memory_bytes: memory.len(), words })
+}
+
+/// A host whose log lines are kept: a boot module that fails says why there.
+fn listening(said: &Arc<Mutex<String>>) -> Host {
+    let said = Arc::clone(said);
+    let sink = move |line: LogLine| {
+        let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
+        said.push_str(&line.text);
+        said.push('\n');
+    };
+    Host::new(Arc::default(), MemoryGauge::new(MEMORY_CEILING), Log::new(Box::new(sink), WORDS_BYTES, 0))
 }

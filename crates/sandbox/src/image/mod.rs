@@ -11,7 +11,6 @@ mod stdlib;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use protocol::digest::Digest;
 use wasmtime::Module;
@@ -37,7 +36,6 @@ pub enum Progress {
     },
     Compiled {
         image: Digest,
-        took: Duration,
     },
 }
 
@@ -51,30 +49,18 @@ pub(crate) fn load(
     let compiled = cache::compiled_dir(&config.cache)?;
     let settings = engine::fingerprint(engine).hex();
     let path = compiled.join(format!("{}-{}.cwasm", found.digest.hex(), &settings[..16]));
-    let info = ImageInfo {
-        digest: found.digest,
-        engine: ENGINE_ID.into(),
-    };
+    let info = ImageInfo { digest: found.digest, engine: ENGINE_ID.into() };
     if let Some(module) = deserialize(engine, &path) {
         return Ok((info, module));
     }
     // Processes that start at once compile once: the others wait for the lock and find the file.
-    let _lock = lock(&compiled).map_err(|source| OpenError::Unreadable {
-        path: compiled.clone(),
-        source,
-    })?;
+    let _lock = lock(&compiled).map_err(|source| OpenError::Unreadable { path: compiled.clone(), source })?;
     if let Some(module) = deserialize(engine, &path) {
         return Ok((info, module));
     }
-    progress(Progress::Compiling {
-        image: found.digest,
-    });
-    let started = Instant::now();
+    progress(Progress::Compiling { image: found.digest });
     let module = compile(engine, &found, &path)?;
-    progress(Progress::Compiled {
-        image: found.digest,
-        took: started.elapsed(),
-    });
+    progress(Progress::Compiled { image: found.digest });
     Ok((info, module))
 }
 
@@ -85,33 +71,25 @@ struct Found {
     bytes: Option<Vec<u8>>,
 }
 
+/// The digest of the image that a sandbox of this configuration would use; nothing is compiled.
+pub fn digest(config: &SandboxConfig) -> Result<Digest, OpenError> {
+    find(config).map(|found| found.digest)
+}
+
 fn find(config: &SandboxConfig) -> Result<Found, OpenError> {
     if let Some(path) = &config.image {
         let bytes = read(path)?;
-        return Ok(Found {
-            path: path.clone(),
-            digest: Digest::of(&bytes),
-            bytes: Some(bytes),
-        });
+        return Ok(Found { path: path.clone(), digest: Digest::of(&bytes), bytes: Some(bytes) });
     }
     let guests = cache::guests_dir(&config.cache)?;
-    let newest = cache::newest_image(&guests).map_err(|source| OpenError::Unreadable {
-        path: guests.clone(),
-        source,
-    })?;
+    let newest =
+        cache::newest_image(&guests).map_err(|source| OpenError::Unreadable { path: guests.clone(), source })?;
     let (path, digest) = newest.ok_or(OpenError::NoImage { searched: guests })?;
-    Ok(Found {
-        path,
-        digest,
-        bytes: None,
-    })
+    Ok(Found { path, digest, bytes: None })
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, OpenError> {
-    fs::read(path).map_err(|source| OpenError::Unreadable {
-        path: path.to_owned(),
-        source,
-    })
+    fs::read(path).map_err(|source| OpenError::Unreadable { path: path.to_owned(), source })
 }
 
 fn compile(engine: &wasmtime::Engine, found: &Found, to: &Path) -> Result<Module, OpenError> {
@@ -120,28 +98,17 @@ fn compile(engine: &wasmtime::Engine, found: &Found, to: &Path) -> Result<Module
         None => &read(&found.path)?,
     };
     if Digest::of(bytes) != found.digest {
-        return Err(OpenError::Damaged {
-            path: found.path.clone(),
-        });
+        return Err(OpenError::Damaged { path: found.path.clone() });
     }
-    let not_an_image = |reason: String| OpenError::NotAnImage {
-        path: found.path.clone(),
-        reason,
-    };
+    let not_an_image = |reason: String| OpenError::NotAnImage { path: found.path.clone(), reason };
     match module::engine_of(bytes) {
         Some(name) if name == ENGINE_ID => {}
         Some(name) => return Err(not_an_image(format!("it is of engine {name}"))),
         None => return Err(not_an_image("it names no engine".into())),
     }
-    let code = engine
-        .precompile_module(bytes)
-        .map_err(|error| not_an_image(describe(&error)))?;
-    write_whole(to, &code).map_err(|source| OpenError::Unreadable {
-        path: to.to_owned(),
-        source,
-    })?;
-    deserialize(engine, to)
-        .ok_or_else(|| OpenError::Engine("the code just compiled cannot be loaded".into()))
+    let code = engine.precompile_module(bytes).map_err(|error| not_an_image(describe(&error)))?;
+    write_whole(to, &code).map_err(|source| OpenError::Unreadable { path: to.to_owned(), source })?;
+    deserialize(engine, to).ok_or_else(|| OpenError::Engine("the code just compiled cannot be loaded".into()))
 }
 
 /// Loads compiled code, whose file stays mapped: guests share its pages. Code that does not fit, or no file, is `None`.
@@ -163,8 +130,7 @@ fn lock(dir: &Path) -> io::Result<File> {
 /// Writes a file so that its name never stands for a part of it.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let part = path.with_extension(format!("part-{}", std::process::id()));
-    let written = File::create(&part)
-        .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()));
+    let written = File::create(&part).and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()));
     let written = written.and_then(|()| fs::rename(&part, path));
     if written.is_err() {
         let _ = fs::remove_file(&part);

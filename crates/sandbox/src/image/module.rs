@@ -50,24 +50,17 @@ pub(crate) fn with_memory(wasm: &[u8], memory: &[u8]) -> Result<Vec<u8>, ModuleF
 
 /// The engine that an image names.
 pub(crate) fn engine_of(wasm: &[u8]) -> Option<String> {
-    sections(wasm)
-        .ok()?
-        .filter_map(Result::ok)
-        .filter(|(id, _)| *id == CUSTOM)
-        .find_map(|(_, mut body)| {
-            let length = usize::try_from(number(&mut body)?).ok()?;
-            let (name, engine) = body.split_at_checked(length)?;
-            (name == ENGINE_SECTION.as_bytes())
-                .then(|| String::from_utf8_lossy(engine).into_owned())
-        })
+    sections(wasm).ok()?.filter_map(Result::ok).filter(|(id, _)| *id == CUSTOM).find_map(|(_, mut body)| {
+        let length = usize::try_from(number(&mut body)?).ok()?;
+        let (name, engine) = body.split_at_checked(length)?;
+        (name == ENGINE_SECTION.as_bytes()).then(|| String::from_utf8_lossy(engine).into_owned())
+    })
 }
 
 type Section<'a> = Result<(u8, &'a [u8]), ModuleFault>;
 
 fn sections(wasm: &[u8]) -> Result<impl Iterator<Item = Section<'_>>, ModuleFault> {
-    let mut rest = wasm
-        .strip_prefix(b"\0asm\x01\0\0\0")
-        .ok_or(ModuleFault::NotWasm)?;
+    let mut rest = wasm.strip_prefix(b"\0asm\x01\0\0\0").ok_or(ModuleFault::NotWasm)?;
     Ok(std::iter::from_fn(move || {
         let (&id, after) = rest.split_first()?;
         rest = after;
@@ -171,7 +164,8 @@ mod tests {
     use super::*;
 
     /// `(module (memory 1) (data (i32.const 0) "x"))` with a data count and a name section.
-    const SMALL: &[u8] = b"\0asm\x01\0\0\0\x05\x03\x01\x00\x01\x0c\x01\x01\x0b\x07\x01\x00\x41\x00\x0b\x01x\x00\x05\x04nameA";
+    const SMALL: &[u8] =
+        b"\0asm\x01\0\0\0\x05\x03\x01\x00\x01\x0c\x01\x01\x0b\x07\x01\x00\x41\x00\x0b\x01x\x00\x05\x04nameA";
 
     #[test]
     fn a_module_starts_with_the_memory_it_is_given() {
@@ -204,10 +198,7 @@ mod tests {
     #[test]
     fn what_is_no_module_is_refused() {
         assert_eq!(with_memory(b"text", &[]), Err(ModuleFault::NotWasm));
-        assert_eq!(
-            with_memory(&SMALL[..SMALL.len() - 1], &[0; WASM_PAGE]),
-            Err(ModuleFault::Truncated)
-        );
+        assert_eq!(with_memory(&SMALL[..SMALL.len() - 1], &[0; WASM_PAGE]), Err(ModuleFault::Truncated));
     }
 
     use crate::engine;

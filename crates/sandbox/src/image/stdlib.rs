@@ -43,31 +43,17 @@ enum Entry {
 
 impl Default for Tree {
     fn default() -> Self {
-        Self {
-            entries: BTreeMap::from([(String::new(), Entry::Folder)]),
-        }
+        Self { entries: BTreeMap::from([(String::new(), Entry::Folder)]) }
     }
 }
 
 impl Tree {
     /// Adds all of a folder, but what `leave_out` says of a path below the tree's root.
-    pub fn add_folder(
-        &mut self,
-        from: &Path,
-        to: &str,
-        leave_out: &dyn Fn(&str) -> bool,
-    ) -> io::Result<()> {
+    pub fn add_folder(&mut self, from: &Path, to: &str, leave_out: &dyn Fn(&str) -> bool) -> io::Result<()> {
         for entry in fs::read_dir(from)? {
             let entry = entry?;
-            let name = entry
-                .file_name()
-                .into_string()
-                .map_err(|_| io::Error::other("a file name is not UTF-8"))?;
-            let path = if to.is_empty() {
-                name
-            } else {
-                format!("{to}/{name}")
-            };
+            let name = entry.file_name().into_string().map_err(|_| io::Error::other("a file name is not UTF-8"))?;
+            let path = if to.is_empty() { name } else { format!("{to}/{name}") };
             if leave_out(&path) {
                 continue;
             }
@@ -87,10 +73,7 @@ impl Tree {
     }
 
     fn inode(&self, path: &str) -> u64 {
-        self.entries
-            .range::<str, _>((Bound::Unbounded, Bound::Excluded(path)))
-            .count() as u64
-            + 1
+        self.entries.range::<str, _>((Bound::Unbounded, Bound::Excluded(path))).count() as u64 + 1
     }
 
     /// WASI's `filestat`.
@@ -107,11 +90,7 @@ impl Tree {
 
     /// What stands directly in a folder, in order.
     fn children<'a>(&'a self, folder: &str) -> impl Iterator<Item = (&'a str, &'a Entry)> {
-        let prefix = if folder.is_empty() {
-            String::new()
-        } else {
-            format!("{folder}/")
-        };
+        let prefix = if folder.is_empty() { String::new() } else { format!("{folder}/") };
         self.entries
             .range(prefix.clone()..)
             .map_while(move |(path, entry)| {
@@ -146,18 +125,11 @@ struct Files {
 }
 
 /// Replaces the file functions that `module` imports by ones that read `tree`.
-pub(crate) fn define(
-    linker: &mut Linker<Host>,
-    module: &Module,
-    tree: Tree,
-) -> wasmtime::Result<()> {
+pub(crate) fn define(linker: &mut Linker<Host>, module: &Module, tree: Tree) -> wasmtime::Result<()> {
     let open = BTreeMap::from([(ROOT_FD, (String::new(), 0))]);
     let files = Arc::new(Mutex::new(Files { tree, open }));
     linker.allow_shadowing(true);
-    for import in module
-        .imports()
-        .filter(|import| import.module() == "wasi_snapshot_preview1")
-    {
+    for import in module.imports().filter(|import| import.module() == "wasi_snapshot_preview1") {
         let Some(function) = Function::named(import.name()) else {
             continue;
         };
@@ -165,21 +137,12 @@ pub(crate) fn define(
             continue;
         };
         let files = Arc::clone(&files);
-        linker.func_new(
-            import.module(),
-            import.name(),
-            kind,
-            move |mut caller, args, results| {
-                let mut files = files.lock().unwrap_or_else(PoisonError::into_inner);
-                let mut call = Call {
-                    memory: caller.data().exports().memory,
-                    caller: &mut caller,
-                    args,
-                };
-                results[0] = Val::I32(files.answer(function, &mut call)?);
-                Ok(())
-            },
-        )?;
+        linker.func_new(import.module(), import.name(), kind, move |mut caller, args, results| {
+            let mut files = files.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut call = Call { memory: caller.data().exports().memory, caller: &mut caller, args };
+            results[0] = Val::I32(files.answer(function, &mut call)?);
+            Ok(())
+        })?;
     }
     Ok(())
 }
@@ -243,31 +206,20 @@ impl Call<'_, '_> {
 
     fn bytes(&self, start: usize, length: usize) -> wasmtime::Result<&[u8]> {
         let memory = self.memory.data(&*self.caller);
-        Ok(memory
-            .get(start..start + length)
-            .ok_or(wasmtime::Trap::MemoryOutOfBounds)?)
+        Ok(memory.get(start..start + length).ok_or(wasmtime::Trap::MemoryOutOfBounds)?)
     }
 
     fn text(&self, at: usize) -> wasmtime::Result<String> {
-        let (start, length) = (
-            self.int(at) as u32 as usize,
-            self.int(at + 1) as u32 as usize,
-        );
+        let (start, length) = (self.int(at) as u32 as usize, self.int(at + 1) as u32 as usize);
         Ok(String::from_utf8_lossy(self.bytes(start, length)?).into_owned())
     }
 
     /// Fills the buffers of a vector, and gives how much went in.
     fn scatter(&mut self, vectors: usize, mut from: &[u8]) -> wasmtime::Result<usize> {
-        let (start, count, before) = (
-            self.int(vectors) as u32 as usize,
-            self.int(vectors + 1),
-            from.len(),
-        );
+        let (start, count, before) = (self.int(vectors) as u32 as usize, self.int(vectors + 1), from.len());
         for i in 0..count.max(0) as usize {
             let pair = self.bytes(start + 8 * i, 8)?;
-            let word = |at: usize| {
-                u32::from_le_bytes(pair[at..at + 4].try_into().expect("4 bytes")) as usize
-            };
+            let word = |at: usize| u32::from_le_bytes(pair[at..at + 4].try_into().expect("4 bytes")) as usize;
             let (address, room) = (word(0), word(4));
             let (part, rest) = from.split_at(room.min(from.len()));
             self.memory.write(&mut *self.caller, address, part)?;
@@ -302,17 +254,10 @@ impl Files {
                 call.put(3, &[0; 4])?;
                 Ok(errno::SUCCESS)
             }
-            Function::Close => Ok(if self.open.remove(&fd).is_some() {
-                errno::SUCCESS
-            } else {
-                errno::BADF
-            }),
+            Function::Close => Ok(if self.open.remove(&fd).is_some() { errno::SUCCESS } else { errno::BADF }),
             _ if !self.open.contains_key(&fd) => Ok(errno::BADF),
             Function::FdFileStat => {
-                let stat = self
-                    .tree
-                    .stat(&self.open[&fd].0)
-                    .expect("open files are in the tree");
+                let stat = self.tree.stat(&self.open[&fd].0).expect("open files are in the tree");
                 call.put(1, &stat)?;
                 Ok(errno::SUCCESS)
             }
@@ -336,11 +281,7 @@ impl Files {
 
     /// A path relative to an open folder, below the root whatever it says.
     fn resolve(&self, fd: i32, path: &str) -> String {
-        let mut parts: Vec<&str> = self.open[&fd]
-            .0
-            .split('/')
-            .filter(|part| !part.is_empty())
-            .collect();
+        let mut parts: Vec<&str> = self.open[&fd].0.split('/').filter(|part| !part.is_empty()).collect();
         for part in path.split('/') {
             match part {
                 "" | "." => {}
@@ -370,9 +311,7 @@ impl Files {
             None => Ok(NOENT),
             Some(Entry::File(_)) if call.int(4) & OPEN_DIRECTORY != 0 => Ok(NOTDIR),
             Some(_) => {
-                let new = (ROOT_FD + 1..)
-                    .find(|fd| !self.open.contains_key(fd))
-                    .expect("numbers do not run out");
+                let new = (ROOT_FD + 1..).find(|fd| !self.open.contains_key(fd)).expect("numbers do not run out");
                 self.open.insert(new, (path, 0));
                 call.put(8, &new.to_le_bytes())?;
                 Ok(errno::SUCCESS)
@@ -394,13 +333,7 @@ impl Files {
         Ok(errno::SUCCESS)
     }
 
-    fn read(
-        &mut self,
-        fd: i32,
-        at: Option<usize>,
-        count_at: usize,
-        call: &mut Call<'_, '_>,
-    ) -> wasmtime::Result<i32> {
+    fn read(&mut self, fd: i32, at: Option<usize>, count_at: usize, call: &mut Call<'_, '_>) -> wasmtime::Result<i32> {
         let (path, position) = self.open.get_mut(&fd).expect("checked by the caller");
         let Entry::File(bytes) = &self.tree.entries[path] else {
             return Ok(ISDIR);
@@ -447,11 +380,7 @@ mod tests {
         for path in ["b/z.py", "a.py", "b/a.py", "b.py"] {
             tree.add_file(path, path.as_bytes().to_vec());
         }
-        let names = |folder| {
-            tree.children(folder)
-                .map(|(path, _)| path)
-                .collect::<Vec<_>>()
-        };
+        let names = |folder| tree.children(folder).map(|(path, _)| path).collect::<Vec<_>>();
         assert_eq!(names(""), ["a.py", "b", "b.py"]);
         assert_eq!(names("b"), ["b/a.py", "b/z.py"]);
         assert_eq!(tree.inode(""), 1);
