@@ -74,8 +74,8 @@ impl Session<'_> {
         loop {
             let pending = crate::carry::pending(self.door, self.run).await?;
             let Some(next) = pending.iter().find(|approval| !self.later.contains(&approval.id)) else {
-                // All put off: stop here. Nothing to ask and parked all the same: it waits for something else.
-                return Ok(parked || !pending.is_empty());
+                // All put off: stop here. Nothing to ask: stop if it is parked now, whatever it was at this event.
+                return Ok(!pending.is_empty() || (parked && self.door.client.run(self.run).await?.status.is_parked()));
             };
             self.ask(next).await?;
             if pending.len() == 1 && !self.later.contains(&next.id) {
