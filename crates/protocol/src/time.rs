@@ -36,7 +36,7 @@ pub enum DurationError {
 impl Time {
     /// The start of the Unix epoch.
     pub const EPOCH: Self = Self(0);
-    /// The last time that can be written: the end of the year 9999. Sums stop here.
+    /// The last whole second that can be written whatever the offset, late in the year 9999. Sums stop here.
     pub const MAX: Self = Self(253_402_207_199_999_999);
 
     pub const fn from_micros(micros: i64) -> Self {

@@ -1,7 +1,7 @@
 //! A bound on the work of one check.
 //!
 //! Branches that each go deeper into the value can multiply with every level. The validator asks our tree for members and
-//! items as it goes ([`super::node`]), and each time is counted here; past the bound the tree answers that there are none,
+//! items as it goes (`node`), and each time is counted here; past the bound the tree answers that there are none,
 //! so the validator soon ends, and what it found is thrown away.
 
 use std::cell::Cell;

@@ -1,9 +1,11 @@
 //! JSON Schema 2020-12, with the rules C-14 to C-18.
 //!
 //! A [`Schema`] refers only inside its own document, asserts formats, matches patterns in linear time, and never lets a
-//! number pass by rounding: values are validated as they are written ([`node`]) and numeric keywords are exact
-//! ([`numeric`]). No schema can exhaust the stack or the processor ([`in_place`], [`meter`]). Compiling fetches nothing. Compiled schemas are shared between threads; whoever compiles keeps them by
-//! digest, since compiling costs far more than checking.
+//! number pass by rounding: values are validated as they are written (`node`) and numeric keywords are exact
+//! (`numeric`). No schema can exhaust the stack or the processor (`in_place`, `meter`). Compiling fetches nothing.
+//!
+//! Compiled schemas are shared between threads; whoever compiles keeps them by digest, since compiling costs far more than
+//! checking.
 
 mod compile;
 mod defaults;
