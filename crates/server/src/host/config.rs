@@ -1,43 +1,22 @@
 //! From the configuration to what a host is made of.
 
-use super::error::setting;
 use super::{HostOptions, StartError};
 use engine::Image;
-use engine::config::{Config, Environment};
-use engine::tools::{Connectors, Surroundings};
+use engine::config::{Config, Origin, Store, process_environment};
 use protocol::digest::Digest;
 use sandbox::{Sandbox, SandboxConfig};
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// Reads the configuration, or the defaults where none is named.
 pub(super) fn load(options: &HostOptions) -> Result<Config, StartError> {
-    Config::load(options.config.as_deref(), &options.data, &Environment::process()).map_err(StartError::Config)
+    let origin = Origin { file: options.config.as_deref(), data: &options.data, environment: process_environment() };
+    Config::load(&origin).map_err(StartError::Config)
 }
 
 /// The file of the embedded store.
-pub(super) fn store(config: &Config, options: &HostOptions) -> Result<PathBuf, StartError> {
-    match config.store.url.as_deref() {
-        None => Ok(options.data.join("stasis.db")),
-        Some(url) => match url.strip_prefix("sqlite:") {
-            Some(path) => Ok(PathBuf::from(path)),
-            None => Err(setting("store.url", format!("`{}` is not built here: write sqlite:PATH", scheme(url)))),
-        },
-    }
-}
-
-/// A URL may hold a password: only its scheme is shown.
-fn scheme(url: &str) -> &str {
-    url.split_once(':').map_or("no URL", |(scheme, _)| scheme)
-}
-
-pub(super) fn listen(config: &Config) -> Result<SocketAddr, StartError> {
-    let text = &config.server.listen;
-    text.parse().map_err(|_| setting("server.listen", format!("`{text}` is no address and port, such as 127.0.0.1:7878")))
-}
-
-pub(super) fn connectors(config: &Config) -> Connectors {
-    Connectors::new(Surroundings { server_concurrency: config.worker.server_concurrency, ..Surroundings::default() })
+pub(super) fn store(config: &Config) -> PathBuf {
+    let Store::Sqlite(path) = &config.store;
+    path.clone()
 }
 
 /// The guest image, compiled if it is new here. A command that only reads runs no guest and compiles nothing; it only

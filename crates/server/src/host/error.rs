@@ -1,6 +1,6 @@
 //! Why a host does not start (I-47): the code, what was found, and what to do about it.
 
-use crate::service::problem::{problem, with_hint};
+use crate::service::problem::with_hint;
 use api::{Fault, Problem};
 use engine::config::ConfigFaults;
 use protocol::code::Code;
@@ -95,7 +95,7 @@ impl StartError {
 
 fn fault(fault: &engine::config::Fault) -> Fault {
     Fault {
-        code: Some(Code::ConfigInvalid.text().to_owned()),
+        code: Some(Code::ConfigInvalid.as_str().to_owned()),
         message: fault.message.clone(),
         file: Some(fault.file.clone()),
         line: fault.line.map(u64::from),
@@ -103,19 +103,6 @@ fn fault(fault: &engine::config::Fault) -> Fault {
         key: (!fault.key.is_empty()).then(|| fault.key.clone()),
         suggestion: fault.hint.clone(),
     }
-}
-
-/// A fault of one setting that was read but cannot be used.
-pub(super) fn setting(key: &str, message: String) -> StartError {
-    let fault = engine::config::Fault {
-        file: "configuration".to_owned(),
-        line: None,
-        column: None,
-        key: key.to_owned(),
-        message,
-        hint: None,
-    };
-    StartError::Config(ConfigFaults(vec![fault]))
 }
 
 #[cfg(test)]
@@ -129,11 +116,23 @@ mod tests {
         assert!(locked.to_string().contains("process 7")); // I-18
         let absent = StartError::Absent { data: "d".into() };
         assert_eq!((absent.problem().code.as_str(), absent.problem().status), ("store_absent", 404)); // I-47
-        let invalid = setting("server.listen", "`x` is no address".to_owned()).problem();
+        let mut faults = vec![];
+        for key in ["server.listen", "worker.claim_tll"] {
+            faults.push(engine::config::Fault {
+                file: "stasis.toml".to_owned(),
+                line: Some(3),
+                column: Some(1),
+                key: key.to_owned(),
+                message: "wrong".to_owned(),
+                hint: None,
+            });
+        }
+        let invalid = StartError::Config(ConfigFaults(faults)).problem();
         assert_eq!((invalid.code.as_str(), invalid.status), ("config_invalid", 422)); // I-47
-        assert_eq!(invalid.errors[0].key.as_deref(), Some("server.listen")); // I-47
+        assert_eq!(invalid.errors.len(), 2); // I-47
+        let first = &invalid.errors[0];
+        assert_eq!((first.key.as_deref(), first.file.as_deref(), first.line), (Some("server.listen"), Some("stasis.toml"), Some(3))); // I-47
         let damaged = StartError::from(OpenError::Damaged { path: "s.db".into(), why: "page 3".into() });
         assert!(damaged.problem().detail.contains("s.db") && damaged.problem().hint.is_some()); // I-47
-        assert_eq!(problem(Code::StoreTooNew, "x").code, "store_too_new");
     }
 }

@@ -17,6 +17,7 @@ use crate::auth::session::Sessions;
 use crate::clock;
 use crate::http::{self, App, State, Streams};
 use crate::service::{Facts, Service};
+use engine::tools::{Connectors, Surroundings};
 use engine::{Engine, EngineConfig, Image, MintToken};
 use listen::Listening;
 use protocol::approval::Method;
@@ -53,7 +54,7 @@ impl Host {
     /// [`StartError`]; where the directory was made for this start it stays, empty or with an empty store.
     pub async fn start(options: HostOptions) -> Result<Host, StartError> {
         let config = config::load(&options)?;
-        let path = config::store(&config, &options)?;
+        let path = config::store(&config);
         if !options.apply_config && !path.exists() {
             return Err(StartError::Absent { data: options.data.clone() });
         }
@@ -62,7 +63,7 @@ impl Host {
         // From here on the lock is ours: what lies at the socket's place is left over from a process that is gone.
         let socket = options.data.join("stasis.sock");
         let unix = listen::socket(&socket)?;
-        let address = options.lasting.then(|| options.listen.map_or_else(|| config::listen(&config), Ok)).transpose()?;
+        let address = options.lasting.then(|| options.listen.unwrap_or(config.server.listen));
         let tcp = match address {
             Some(address) => Some(listen::tcp(address).await?),
             None => None,
@@ -121,7 +122,7 @@ impl Host {
 
     /// The console with a one-time sign-in, where one was asked for.
     pub fn sign_in_url(&self) -> Option<String> {
-        self.sign_in.as_ref().map(|link| format!("{}/console/sign-in/{link}", self.url()))
+        self.sign_in.as_ref().map(|link| format!("{}{}", self.url(), crate::console::sign_in_path(link)))
     }
 
     /// A token of `local` for the API, where a sign-in was asked for.
@@ -156,7 +157,7 @@ async fn engine(
     let started = Engine::start(EngineConfig {
         ledger,
         image,
-        connectors: config::connectors(config),
+        connectors: Connectors::new(Surroundings::default()),
         limits: config.limits.clone(),
         worker: config.worker.clone(),
         hot_window: options.hot_window.unwrap_or(config.worker.hot_window),

@@ -72,7 +72,7 @@ fn fault(what: &str, place: &str, message: &str) -> Refused {
         (None, known) => format!("known: {}", known.join(", ")),
     });
     problem.errors.push(Fault {
-        code: Some(Code::UnknownField.text().to_owned()),
+        code: Some(Code::UnknownField.as_str().to_owned()),
         message: problem.detail.clone(),
         key: Some(name.to_owned()),
         suggestion: near.map(str::to_owned),

@@ -19,7 +19,7 @@ pub(super) fn told(failure: Failure, by: &Caller) -> Box<Problem> {
             let mut problem =
                 with_hint(Code::SourceInvalid, format!("line {}: {}", fault.line, fault.text), "mend the program and register it again");
             problem.errors.push(Fault {
-                code: Some(Code::SourceInvalid.text().to_owned()),
+                code: Some(Code::SourceInvalid.as_str().to_owned()),
                 message: fault.text,
                 line: Some(u64::from(fault.line)),
                 column: Some(u64::from(fault.column)),
@@ -38,7 +38,7 @@ pub(super) fn told(failure: Failure, by: &Caller) -> Box<Problem> {
             "Whether this was committed is not known; it may stand.",
             "read the run or the approval before you repeat the request",
         ),
-        Failure::Corrupt(why) => internal(&why, by.request),
+        Failure::Corrupt(why) | Failure::Internal(why) => internal(&why, by.request),
     }
 }
 

@@ -84,7 +84,7 @@ impl Service {
         if rights.iter().any(|right| by.principal.can(*right)) {
             return Ok(());
         }
-        let right = rights.first().map_or("", |right| right.text());
+        let right = rights.first().map_or("", |right| right.as_str());
         let detail = format!("{} has not the right `{right}`", by.principal.id);
         Err(with_hint(Code::NotPermitted, detail, format!("somebody with `admin` can give {} `{right}`", by.principal.id)))
     }

@@ -78,7 +78,7 @@ impl Service {
         for word in &request.rights {
             let right = word.parse::<Right>().map_err(|error| {
                 let mut problem = invalid(format!("field `rights`: {error}"));
-                problem.hint = Some(format!("known: {}", Right::ALL.map(Right::text).join(", ")));
+                problem.hint = Some(format!("known: {}", Right::ALL.map(Right::as_str).join(", ")));
                 problem
             })?;
             rights.push(right);

@@ -100,5 +100,18 @@ impl Service {
 fn meta(manifest: &str) -> Answer<ScriptMeta> {
     let canonical = canonicalize(manifest.as_bytes())
         .map_err(|fault| problem(Code::InvalidJson, format!("field `manifest`: {} at byte {}", fault.reason, fault.offset)))?;
-    ScriptMeta::from_json(&canonical).map_err(|fault| invalid(format!("field `manifest`: {fault}")))
+    ScriptMeta::from_json(&canonical).map_err(|faults| {
+        let mut problem = invalid("field `manifest`: not every key in it is understood");
+        problem.errors = faults.0.iter().map(fault).collect();
+        problem
+    })
+}
+
+fn fault(fault: &engine::config::Fault) -> api::Fault {
+    api::Fault {
+        message: fault.message.clone(),
+        key: (!fault.key.is_empty()).then(|| format!("manifest.{}", fault.key)),
+        suggestion: fault.hint.clone(),
+        ..api::Fault::default()
+    }
 }

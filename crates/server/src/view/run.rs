@@ -180,7 +180,7 @@ fn live_charge(row: &protocol::run::Run, parts: &Parts, passed: u64) -> Charge {
 
 fn failure(failure: &protocol::run::Failure) -> Failure {
     Failure {
-        code: failure.code.text().to_owned(),
+        code: failure.code.as_str().to_owned(),
         message: failure.message.clone(),
         detail: failure.detail.as_ref().map(json),
     }
@@ -266,5 +266,5 @@ pub(crate) fn applied(call: &Call) -> Option<Applied> {
 
 /// The code of an outcome that is not ok.
 pub(crate) fn code(call: &Call) -> Option<String> {
-    call.outcome().and_then(|outcome| outcome.code).map(|code| code.text().to_owned())
+    call.outcome().and_then(|outcome| outcome.code).map(|code| code.as_str().to_owned())
 }

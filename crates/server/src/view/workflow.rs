@@ -59,7 +59,7 @@ pub(crate) fn tool(spec: &ToolSpec, digest: Digest, rule: Option<&OwnRule>, row:
         version: spec.version.clone(),
         digest,
         effect: super::call::effect(spec.effect),
-        recovery: spec.recovery.text().to_owned(),
+        recovery: spec.recovery.as_str().to_owned(),
         description: (!spec.description.is_empty()).then(|| spec.description.clone()),
         connector: match spec.connector {
             Connector::Http(_) => "http",
@@ -85,7 +85,7 @@ pub(crate) fn token(row: &registry::Token, rights: &Rights) -> Token {
     Token {
         id: row.id,
         principal: row.principal.clone(),
-        rights: rights.iter().map(|right| right.text().to_owned()).collect(),
+        rights: rights.iter().map(|right| right.as_str().to_owned()).collect(),
         created_at: row.created_at,
         expires_at: row.expires_at,
         revoked_at: row.revoked_at,
