@@ -23,6 +23,9 @@ pub struct StoreConfig {
     /// Whether a commit waits for the disk. `false` exists for tests that never crash.
     #[cfg(feature = "testing")]
     pub durable: bool,
+    /// How many pages the database may have: a disk that gets full.
+    #[cfg(feature = "testing")]
+    pub max_pages: Option<u32>,
 }
 
 impl StoreConfig {
@@ -37,6 +40,8 @@ impl StoreConfig {
             limits: Limits::default(),
             #[cfg(feature = "testing")]
             durable: true,
+            #[cfg(feature = "testing")]
+            max_pages: None,
         }
     }
 

@@ -27,4 +27,6 @@ pub use error::{Corrupt, OpenError, ReadError, TransactError};
 pub use hint::Hint;
 pub use ledger::Ledger;
 pub use page::{ApprovalFilter, ApprovalOrder, ApprovalStatus, Cursor, Page, RunFilter, WaitingFor};
+#[cfg(feature = "testing")]
+pub use sqlite::scans;
 pub use sqlite::{ApprovalOf, CallOf, Check, Claimable, Counts, Due, Reach, Shown};

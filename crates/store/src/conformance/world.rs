@@ -46,9 +46,9 @@ type Told<T> = Result<T, TransactError>;
 impl World {
     /// A world on an open, empty ledger whose clock is `clock`. `home` is kept as long as the world.
     pub async fn on(ledger: Ledger, clock: Arc<AtomicI64>, home: impl Any + Send + Sync) -> World {
-        static WORLDS: AtomicI64 = AtomicI64::new(1);
-        let seed = u128::from_le_bytes([7; 16]) ^ WORLDS.fetch_add(1, Ordering::SeqCst) as u128;
-        let mut ids = Ids::new(START, 0, seed);
+        let mut seed = [0; 16];
+        getrandom::fill(&mut seed).expect("the kernel gives randomness");
+        let mut ids = Ids::new(START, 0, u128::from_le_bytes(seed));
         let worker = ids.mint();
         let mut world = World {
             ledger,

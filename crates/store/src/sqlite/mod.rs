@@ -34,6 +34,8 @@ pub use check::Check;
 pub(crate) use checkpoint::Log;
 pub(crate) use read::Readers;
 pub use read::{ApprovalOf, CallOf, Claimable, Counts, Due, Reach, Shown};
+#[cfg(feature = "testing")]
+pub use read::scans;
 pub(crate) use tables::pack;
 pub(crate) use writer::{Done, Job, Work};
 
@@ -73,19 +75,20 @@ pub(crate) fn open(config: StoreConfig) -> Result<Opened, OpenError> {
     }
     let served = Arc::clone(&shared);
     start("ledger-writer", Box::new(move || {
-        let guard = Fallen(Arc::clone(&served));
+        let _guard = Fallen(&served);
         writer::serve(db, &served);
-        std::mem::forget(guard);
     }))?;
     Ok(Opened { shared, readers, threads })
 }
 
 /// Marks the store as failed if the writer's thread ends by a panic, so that nobody waits for an answer for ever.
-struct Fallen(Arc<Shared>);
+struct Fallen<'s>(&'s Shared);
 
-impl Drop for Fallen {
+impl Drop for Fallen<'_> {
     fn drop(&mut self) {
-        self.0.fail("the writer stopped".to_owned());
+        if std::thread::panicking() {
+            self.0.fail("the writer stopped".to_owned());
+        }
     }
 }
 

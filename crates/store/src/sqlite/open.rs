@@ -34,6 +34,10 @@ pub(super) fn writer(config: &StoreConfig) -> Result<Connection, OpenError> {
     db.pragma_update(None, "wal_autocheckpoint", 0).map_err(error)?;
     db.set_prepared_statement_cache_capacity(64);
     migrate::migrate(&db, path)?;
+    #[cfg(feature = "testing")]
+    if let Some(pages) = config.max_pages {
+        db.pragma_update(None, "max_page_count", pages).map_err(error)?;
+    }
     durable(&db, config)?;
     Ok(db)
 }

@@ -1,3 +1,8 @@
 //! The SQLite ledger, from the outside.
 
 mod conformance;
+mod cost;
+mod crash;
+mod damage;
+mod home;
+mod open;

@@ -44,6 +44,13 @@ impl Where {
         self.terms.push(term.replacen('?', &format!("?{}", self.values.len()), 1));
     }
 
+    /// Goes on with the last term, in which `?` stands for one more value.
+    fn and(&mut self, rest: &str, value: impl Into<Value>) {
+        self.values.push(value.into());
+        let rest = rest.replacen('?', &format!("?{}", self.values.len()), 1);
+        self.terms.last_mut().expect("a term was begun").push_str(&rest);
+    }
+
     fn sql(&self) -> String {
         if self.terms.is_empty() { String::new() } else { format!("WHERE {}", self.terms.join(" AND ")) }
     }
@@ -79,43 +86,9 @@ impl Reader<'_> {
         limit: usize,
         found: &mut Vec<(i64, Result<Run, Fault>)>,
     ) -> Result<(), Fault> {
-        let mut terms = Where::default();
-        if let Some(status) = status {
-            // Written out, so that SQLite can see that the partial index has all of them.
-            terms.term(format!("r.status = {}", number(&status, &Status::ALL)));
-        }
-        if let Some(Cursor(n, _)) = after {
-            terms.with("r.n < ?", n);
-        }
-        if let Some(namespace) = &filter.namespace {
-            terms.with("r.pin IN (SELECT n FROM pin WHERE namespace = ?)", namespace.clone());
-        }
-        if let Some(workflow) = &filter.workflow {
-            terms.with("r.pin IN (SELECT n FROM pin WHERE workflow = ?)", workflow.clone());
-        }
-        for (key, value) in &filter.labels {
-            terms.values.push(Value::from(key.clone()));
-            let key = terms.values.len();
-            let label = format!("EXISTS (SELECT 1 FROM json_each(r.labels) j WHERE j.key = ?{key} AND j.value = ?)");
-            terms.values.push(Value::from(value.clone()));
-            terms.terms.push(label.replace("= ?)", &format!("= ?{})", key + 1)));
-        }
-        if let Some(waiting) = filter.waiting_for {
-            let owner = match waiting {
-                WaitingFor::Approval => 0,
-                WaitingFor::Timer => 1,
-            };
-            terms.with("EXISTS (SELECT 1 FROM wait w WHERE w.run = r.n AND w.state < 2 AND w.owner = ?)", owner);
-        }
-        if let Some(from) = filter.created_from {
-            terms.with("r.created_at >= ?", from.as_micros());
-        }
-        if let Some(to) = filter.created_to {
-            terms.with("r.created_at < ?", to.as_micros());
-        }
-        let sql = format!("SELECT {} FROM run r {} ORDER BY r.n DESC LIMIT {}", run::COLUMNS, terms.sql(), limit + 1);
+        let (sql, values) = runs_sql(filter, status, after, limit);
         let mut statement = self.db.prepare_cached(&sql)?;
-        let mut rows = statement.query(params_from_iter(terms.values))?;
+        let mut rows = statement.query(params_from_iter(values))?;
         while let Some(row) = rows.next()? {
             let run = run::read(row, self.db, self.names).map(|stored| stored.run);
             found.push((row.get(0)?, run));
@@ -129,65 +102,11 @@ impl Reader<'_> {
         after: Option<Cursor>,
         limit: usize,
     ) -> Result<Page<ApprovalOf>, Fault> {
-        let mut terms = Where::default();
-        match filter.status.unwrap_or(ApprovalStatus::Pending) {
-            ApprovalStatus::Pending => terms.term("a.status = 0"),
-            ApprovalStatus::Approved => terms.term("a.status = 1"),
-            ApprovalStatus::Rejected => terms.term("a.status = 2"),
-            ApprovalStatus::Expired => terms.term("a.status = 3"),
-            ApprovalStatus::Cancelled => terms.term("a.status = 4"),
-            ApprovalStatus::Any => {}
-        }
-        if let Some(run) = filter.run {
-            terms.with("a.run = (SELECT n FROM run WHERE id = ?)", run.as_bytes().to_vec());
-        }
-        if let Some(namespace) = &filter.namespace {
-            terms.with(
-                "(SELECT p.namespace FROM run r JOIN pin p ON p.n = r.pin WHERE r.n = a.run) = ?",
-                namespace.clone(),
-            );
-        }
-        if !filter.kinds.is_empty() {
-            let kinds = [question::Kind::Call, question::Kind::Gate, question::Kind::Settle];
-            let kinds: Vec<String> = filter.kinds.iter().map(|kind| number(kind, &kinds).to_string()).collect();
-            terms.term(format!("a.kind IN ({})", kinds.join(", ")));
-        }
-        let after = after.map(|cursor| cursor.id::<ApprovalId>());
-        let order = self.approval_order(filter.order, after, &mut terms);
-        let sql = format!(
-            "SELECT {}, a.run FROM approval a {} ORDER BY {order} LIMIT {}",
-            approval::COLUMNS,
-            terms.sql(),
-            limit + 1
-        );
-        self.page(&sql, terms.values, limit, |row, run| {
+        let (sql, values) = approvals_sql(filter, after, limit);
+        self.page(&sql, values, limit, |row, run| {
             let approval = approval::read(row, &run, self.db, self.names)?;
             Ok(ApprovalOf { approval, run })
         })
-    }
-
-    fn approval_order(self, order: ApprovalOrder, after: Option<ApprovalId>, terms: &mut Where) -> &'static str {
-        let bytes = after.map(|id| id.as_bytes().to_vec());
-        match (order, bytes) {
-            (ApprovalOrder::Newest, None) => "a.id DESC",
-            (ApprovalOrder::Newest, Some(id)) => {
-                terms.with("a.id < ?", id);
-                "a.id DESC"
-            }
-            (ApprovalOrder::Oldest, None) => "a.id",
-            (ApprovalOrder::Oldest, Some(id)) => {
-                terms.with("a.id > ?", id);
-                "a.id"
-            }
-            (ApprovalOrder::Expiring, after) => {
-                if let Some(id) = after {
-                    let last = format!("SELECT coalesce(expires_at, {NEVER}), id FROM approval WHERE id = ?");
-                    terms.with(&format!("(coalesce(a.expires_at, {NEVER}), a.id) > ({last})"), id);
-                }
-                // What never expires has no place of its own in time: it comes after everything that does.
-                "coalesce(a.expires_at, 9223372036854775807), a.id"
-            }
-        }
     }
 
     /// Counted writes past their dispatch gate, newest first; or only those whose outcome is not known.
@@ -249,5 +168,92 @@ impl Reader<'_> {
     }
 }
 
-/// Later than any time, in SQL.
-const NEVER: &str = "9223372036854775807";
+/// One more than a page, so that its end is known.
+pub(super) fn runs_sql(
+    filter: &RunFilter,
+    status: Option<Status>,
+    after: Option<Cursor>,
+    limit: usize,
+) -> (String, Vec<Value>) {
+    let mut terms = Where::default();
+    if let Some(status) = status {
+        terms.term(format!("r.status = {}", number(&status, &Status::ALL)));
+        if status != Status::Done {
+            // What the partial index is about, in its own words: SQLite draws no conclusions from the term before.
+            terms.term("r.status <> 9");
+        }
+    }
+    if let Some(Cursor(n, _)) = after {
+        terms.with("r.n < ?", n);
+    }
+    if let Some(namespace) = &filter.namespace {
+        terms.with("r.pin IN (SELECT n FROM pin WHERE namespace = ?)", namespace.clone());
+    }
+    if let Some(workflow) = &filter.workflow {
+        terms.with("r.pin IN (SELECT n FROM pin WHERE workflow = ?)", workflow.clone());
+    }
+    for (key, value) in &filter.labels {
+        terms.with("EXISTS (SELECT 1 FROM json_each(r.labels) j WHERE j.key = ?", key.clone());
+        terms.and(" AND j.value = ?)", value.clone());
+    }
+    if let Some(waiting) = filter.waiting_for {
+        let owner = match waiting {
+            WaitingFor::Approval => 0,
+            WaitingFor::Timer => 1,
+        };
+        terms.with("EXISTS (SELECT 1 FROM wait w WHERE w.run = r.n AND w.state < 2 AND w.owner = ?)", owner);
+    }
+    if let Some(from) = filter.created_from {
+        terms.with("r.created_at >= ?", from.as_micros());
+    }
+    if let Some(to) = filter.created_to {
+        terms.with("r.created_at < ?", to.as_micros());
+    }
+    let sql = format!("SELECT {} FROM run r {} ORDER BY r.n DESC LIMIT {}", run::COLUMNS, terms.sql(), limit + 1);
+    (sql, terms.values)
+}
+
+pub(super) fn approvals_sql(filter: &ApprovalFilter, after: Option<Cursor>, limit: usize) -> (String, Vec<Value>) {
+    let mut terms = Where::default();
+    match filter.status.unwrap_or(ApprovalStatus::Pending) {
+        ApprovalStatus::Pending => terms.term("a.status = 0"),
+        ApprovalStatus::Approved => terms.term("a.status = 1"),
+        ApprovalStatus::Rejected => terms.term("a.status = 2"),
+        ApprovalStatus::Expired => terms.term("a.status = 3"),
+        ApprovalStatus::Cancelled => terms.term("a.status = 4"),
+        ApprovalStatus::Any => {}
+    }
+    if let Some(run) = filter.run {
+        terms.with("a.run = (SELECT n FROM run WHERE id = ?)", run.as_bytes().to_vec());
+    }
+    if let Some(namespace) = &filter.namespace {
+        let of = "(SELECT p.namespace FROM run r JOIN pin p ON p.n = r.pin WHERE r.n = a.run) = ?";
+        terms.with(of, namespace.clone());
+    }
+    if !filter.kinds.is_empty() {
+        let known = [question::Kind::Call, question::Kind::Gate, question::Kind::Settle];
+        let kinds: Vec<String> = filter.kinds.iter().map(|kind| number(kind, &known).to_string()).collect();
+        terms.term(format!("a.kind IN ({})", kinds.join(", ")));
+    }
+    let after = after.map(|cursor| cursor.id::<ApprovalId>().as_bytes().to_vec());
+    let order = match filter.order {
+        ApprovalOrder::Newest => {
+            after.into_iter().for_each(|id| terms.with("a.id < ?", id));
+            "a.id DESC"
+        }
+        ApprovalOrder::Oldest => {
+            after.into_iter().for_each(|id| terms.with("a.id > ?", id));
+            "a.id"
+        }
+        // What never expires has no place of its own in time: it comes after everything that does.
+        ApprovalOrder::Expiring => {
+            let last = "(SELECT coalesce(expires_at, 9223372036854775807), id FROM approval WHERE id = ?)";
+            let beyond = format!("(coalesce(a.expires_at, 9223372036854775807), a.id) > {last}");
+            after.into_iter().for_each(|id| terms.with(&beyond, id));
+            "coalesce(a.expires_at, 9223372036854775807), a.id"
+        }
+    };
+    let (columns, terms_sql) = (approval::COLUMNS, terms.sql());
+    let sql = format!("SELECT {columns}, a.run FROM approval a {terms_sql} ORDER BY {order} LIMIT {}", limit + 1);
+    (sql, terms.values)
+}

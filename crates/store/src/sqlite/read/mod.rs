@@ -16,6 +16,8 @@ use rusqlite::Connection;
 use tokio::sync::Semaphore;
 
 pub use lists::{ApprovalOf, CallOf};
+#[cfg(feature = "testing")]
+pub use passes::scans;
 pub use passes::{Claimable, Counts, Due, Reach};
 pub use rows::Shown;
 

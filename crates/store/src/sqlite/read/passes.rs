@@ -70,23 +70,23 @@ pub struct Counts {
     pub debts: u64,
 }
 
-pub(crate) const CLAIMABLE: &str = "SELECT r.n, r.id, r.seq, r.pin, r.priority, r.ready_at FROM run r
+const CLAIMABLE: &str = "SELECT r.n, r.id, r.seq, r.pin, r.priority, r.ready_at FROM run r
  WHERE r.status = 0 AND r.retry_at <= ?1 ORDER BY r.priority DESC, r.ready_at, r.id LIMIT ?2 OFFSET ?3";
-pub(crate) const LAPSED: &str = "SELECT r.id FROM run r
+const LAPSED: &str = "SELECT r.id FROM run r
  WHERE r.claim_token IS NOT NULL AND r.claim_deadline <= ?1 ORDER BY r.claim_deadline LIMIT ?2 OFFSET ?3";
 /// At the start of a process only: claims of workers that are gone for certain (R-278).
-pub(crate) const OTHERS: &str = "SELECT r.id FROM run r
+const OTHERS: &str = "SELECT r.id FROM run r
  WHERE r.claim_token IS NOT NULL AND (r.claim_deadline <= ?1 OR r.claim_worker <> ?4) ORDER BY r.claim_deadline
  LIMIT ?2 OFFSET ?3";
-pub(crate) const WAITS: &str = "SELECT w.id, r.id FROM wait w JOIN run r ON r.n = w.run
+const WAITS: &str = "SELECT w.id, r.id FROM wait w JOIN run r ON r.n = w.run
  WHERE w.due_at IS NOT NULL AND w.state < 2 AND w.due_at <= ?1 ORDER BY w.due_at LIMIT ?2 OFFSET ?3";
-pub(crate) const NEXT_DUE: &str = "SELECT min(w.due_at) FROM wait w WHERE w.due_at IS NOT NULL AND w.state < 2";
-pub(crate) const DEADLINES: &str = "SELECT r.id FROM run r
+const NEXT_DUE: &str = "SELECT min(w.due_at) FROM wait w WHERE w.due_at IS NOT NULL AND w.state < 2";
+const DEADLINES: &str = "SELECT r.id FROM run r
  WHERE r.deadline IS NOT NULL AND r.finished_at IS NULL AND r.deadline <= ?1 AND r.status NOT IN (7, 8)
  ORDER BY r.deadline LIMIT ?2 OFFSET ?3";
-pub(crate) const STOPPING: &str = "SELECT DISTINCT r.id FROM obligation o JOIN run r ON r.n = o.run
+const STOPPING: &str = "SELECT DISTINCT r.id FROM obligation o JOIN run r ON r.n = o.run
  WHERE o.state = 0 AND o.retry_at <= ?1 ORDER BY o.retry_at LIMIT ?2 OFFSET ?3";
-pub(crate) const DEBTS_SQL: &str = "SELECT r.id, d.kind FROM debt d JOIN run r ON r.n = d.run
+const DEBTS_SQL: &str = "SELECT r.id, d.kind FROM debt d JOIN run r ON r.n = d.run
  WHERE d.since <= ?1 ORDER BY d.run LIMIT ?2 OFFSET ?3";
 
 impl Reader<'_> {
@@ -187,4 +187,28 @@ impl Reader<'_> {
 
 fn window(now: Time, skip: usize, limit: usize) -> Vec<Value> {
     vec![Value::from(now.as_micros()), Value::from(limit as i64), Value::from(skip as i64)]
+}
+
+/// The scans by name, so that a test can see how SQLite carries them out.
+#[cfg(feature = "testing")]
+pub fn scans() -> Vec<(&'static str, String)> {
+    use crate::page::{ApprovalFilter, ApprovalOrder, RunFilter};
+
+    let approvals = |order| {
+        let after = Some(crate::Cursor::of([0; 16]));
+        super::lists::approvals_sql(&ApprovalFilter { order, ..ApprovalFilter::default() }, after, 10).0
+    };
+    let runs = super::lists::runs_sql(&RunFilter::default(), Some(Status::Running), None, 10).0;
+    let passes = [
+        ("claimable", CLAIMABLE),
+        ("lapsed", LAPSED),
+        ("waits", WAITS),
+        ("deadlines", DEADLINES),
+        ("stopping", STOPPING),
+    ];
+    let mut all: Vec<(&'static str, String)> = passes.map(|(name, sql)| (name, sql.to_owned())).to_vec();
+    all.push(("pending", approvals(ApprovalOrder::Newest)));
+    all.push(("expiring", approvals(ApprovalOrder::Expiring)));
+    all.push(("running", runs));
+    all
 }

@@ -214,7 +214,8 @@ CREATE TABLE approval (
 ) WITHOUT ROWID;
 CREATE INDEX approval_run ON approval (run, live);
 CREATE INDEX approval_pending ON approval (id) WHERE status = 0;
-CREATE INDEX approval_expiry ON approval (expires_at, id) WHERE status = 0 AND expires_at IS NOT NULL;
+-- What never expires comes after everything that does.
+CREATE INDEX approval_expiry ON approval (coalesce(expires_at, 9223372036854775807), id) WHERE status = 0;
 
 -- A status leaves pending once (C-161).
 CREATE TRIGGER approval_decided BEFORE UPDATE OF status ON approval

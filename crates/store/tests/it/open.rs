@@ -1,0 +1,99 @@
+//! Opening: locks, versions, durability, and what a restart finds.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use protocol::code::Code;
+use stasis_store::conformance::World;
+use stasis_store::{Ledger, OpenError, StoreConfig};
+
+use crate::home::Home;
+
+#[tokio::test]
+async fn a_second_process_is_told_who_has_the_store() {
+    let home = Home::new();
+    let first = home.open().unwrap();
+    let second = home.open().err().unwrap();
+    assert_eq!(second.code(), Code::StoreLocked); // I-18
+    assert!(second.to_string().contains(&std::process::id().to_string()), "{second}"); // I-18
+    drop(first);
+    home.open().unwrap();
+}
+
+#[test]
+fn another_file_is_left_as_it_is() {
+    let home = Home::new();
+    std::fs::write(home.path(), "not a database, and long enough to be read as the header of one. ".repeat(4)).unwrap();
+    let before = std::fs::read(home.path()).unwrap();
+    let error = home.open().err().unwrap();
+    assert_eq!(error.code(), Code::StoreDamaged); // I-47
+    assert!(error.to_string().contains("ledger.db") && !error.hint().is_empty()); // I-47
+    assert_eq!(std::fs::read(home.path()).unwrap(), before);
+    std::fs::remove_file(home.path()).unwrap();
+    home.tamper().execute_batch("CREATE TABLE notes (text)").unwrap();
+    assert!(matches!(home.open(), Err(OpenError::Damaged { .. }))); // I-47
+}
+
+#[test]
+fn a_newer_or_altered_schema_is_refused() {
+    let home = Home::new();
+    drop(home.open().unwrap());
+    let db = home.tamper();
+    db.execute("INSERT INTO schema_migrations VALUES (99, 'later', zeroblob(32), 'now')", []).unwrap();
+    let error = home.open().err().unwrap();
+    assert_eq!(error.code(), Code::StoreTooNew, "{error}");
+    assert!(matches!(error, OpenError::TooNew { found: 99, .. }));
+    db.execute("DELETE FROM schema_migrations WHERE number = 99", []).unwrap();
+    db.execute("UPDATE schema_migrations SET sha256 = zeroblob(32) WHERE number = 1", []).unwrap();
+    assert!(matches!(home.open(), Err(OpenError::Foreign { number: 1, .. })));
+}
+
+#[tokio::test]
+async fn a_durable_store_says_what_it_is() {
+    let home = Home::new();
+    let ledger = Ledger::open(StoreConfig { durable: true, ..home.config() }).unwrap();
+    let check = ledger.check().await.unwrap();
+    assert_eq!((check.journal_mode.as_str(), check.page_bytes), ("wal", 8_192));
+    assert!(check.faults.is_empty() && ledger.ready());
+    let newest = check.sqlite.split('.').map(|part| part.parse().unwrap()).collect::<Vec<u32>>();
+    assert!(newest >= vec![3, 51, 3], "{newest:?}");
+}
+
+#[tokio::test]
+async fn a_restart_finds_runs_and_registry_as_they_were() {
+    let home = Home::new();
+    let world = home.world().await;
+    let (run, asked) = world.parked().await;
+    let shown = world.shown(run.id).await;
+    let registry = world.ledger.registry();
+    let at = world.ledger.now();
+    drop(world);
+    home.clock.fetch_sub(Duration::from_secs(60).as_micros() as i64, Ordering::SeqCst);
+    let ledger = home.open().unwrap();
+    assert_eq!(ledger.rows(run.id).await.unwrap().unwrap(), shown);
+    assert_eq!(ledger.now(), at);
+    let again = ledger.registry();
+    assert_eq!(again.workflows, registry.workflows);
+    assert_eq!(again.tools, registry.tools);
+    assert_eq!((&again.policy, again.policy_version), (&registry.policy, registry.policy_version));
+    assert_eq!((&again.principals, &again.tokens), (&registry.principals, &registry.tokens));
+    let world = World::on(ledger, home.clock.clone(), ()).await;
+    let decided = world.decide(world.verdict(&asked, protocol::approval::Verdict::Approve, "bo")).await.unwrap();
+    assert_eq!(decided.run.seq, run.seq + 1);
+}
+
+#[tokio::test]
+async fn a_renewal_is_a_time_that_the_clock_never_falls_behind() {
+    let home = Home::new();
+    let world = home.world().await;
+    let run = world.running().await;
+    world.pass(Duration::from_secs(20));
+    let claims = vec![(run.id, run.fence)];
+    let taker = world.taker();
+    let renew = protocol::command::Renew { worker: taker.worker, ttl: taker.ttl, claims };
+    world.ledger.renew(renew).await.unwrap();
+    let at = world.ledger.now();
+    drop(world);
+    home.clock.fetch_sub(Duration::from_secs(20).as_micros() as i64, Ordering::SeqCst);
+    assert_eq!(home.open().unwrap().now(), at); // C-1
+}
