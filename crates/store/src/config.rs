@@ -84,3 +84,11 @@ impl Clock {
         }
     }
 }
+
+/// 128 random bits: what the ids of one transaction are made from.
+#[allow(clippy::disallowed_methods, reason = "this is the store's source of randomness")]
+pub(crate) fn random() -> u128 {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).expect("a kernel that has started gives randomness");
+    u128::from_le_bytes(bytes)
+}

@@ -99,12 +99,13 @@ impl Ledger {
         self.inner.shared.hints.subscribe()
     }
 
-    /// Whether commands are taken. Once `false` it stays so; the process starts again from disk.
+    /// Whether commands can be committed. After a full disk it becomes `true` again by itself; after a failed sync
+    /// it never does, and the process has to start again from disk.
     pub fn ready(&self) -> bool {
         self.inner.shared.health() == Health::Ready
     }
 
-    /// Why it is not ready.
+    /// Why it is not ready, if it is not.
     pub fn failure(&self) -> Option<String> {
         self.inner.shared.failure()
     }

@@ -4,7 +4,7 @@
 //! and is woken once for a batch, not once for each command.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Commands that may wait; more callers wait for a place.
 pub(crate) const CAPACITY: usize = 4_096;
@@ -65,22 +65,27 @@ impl<T> Queue<T> {
     }
 
     /// Waits for work and takes up to [`BATCH`] of it. `expected` callers were just answered and may come back at once.
-    /// `None`: closed and empty.
-    pub(crate) fn take(&self, expected: usize) -> Option<Vec<T>> {
+    /// Waits for at most `patience`, and gives an empty batch then. `None`: closed and empty.
+    pub(crate) fn take(&self, expected: usize, patience: Duration) -> Option<Vec<T>> {
         let mut state = self.state();
         while state.waiting.is_empty() {
             if state.closed {
                 return None;
             }
             state.wake_at = Some(1);
-            state = self.filled.wait(state).unwrap_or_else(PoisonError::into_inner);
+            let (woken, waited) = self.filled.wait_timeout(state, patience).unwrap_or_else(PoisonError::into_inner);
+            state = woken;
+            if waited.timed_out() && state.waiting.is_empty() && !state.closed {
+                state.wake_at = None;
+                return Some(Vec::new());
+            }
         }
         let enough = expected.min(BATCH);
-        let end = Instant::now() + GATHER;
-        while state.waiting.len() < enough && !state.closed {
-            let Some(left) = end.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) else { break };
+        if state.waiting.len() < enough {
             state.wake_at = Some(enough);
-            state = self.filled.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+            let short = |state: &mut State<T>| state.waiting.len() < enough && !state.closed;
+            let gathered = self.filled.wait_timeout_while(state, GATHER, short);
+            state = gathered.unwrap_or_else(PoisonError::into_inner).0;
         }
         state.wake_at = None;
         let taken = state.waiting.len().min(BATCH);
@@ -94,14 +99,24 @@ mod tests {
     use super::*;
     use std::sync::Arc;
 
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn patience_ends_with_an_empty_batch() {
+        let queue = Queue::<u8>::new();
+        assert_eq!(queue.take(0, Duration::from_millis(1)), Some(vec![]));
+        queue.push(1).unwrap();
+        assert_eq!(queue.take(0, LONG), Some(vec![1]));
+    }
+
     #[test]
     fn what_waits_is_taken_together_and_in_order() {
         let queue = Queue::new();
         for i in 0..BATCH + 3 {
             queue.push(i).unwrap();
         }
-        assert_eq!(queue.take(0).unwrap(), (0..BATCH).collect::<Vec<_>>());
-        assert_eq!(queue.take(0).unwrap(), [BATCH, BATCH + 1, BATCH + 2]);
+        assert_eq!(queue.take(0, LONG).unwrap(), (0..BATCH).collect::<Vec<_>>());
+        assert_eq!(queue.take(0, LONG).unwrap(), [BATCH, BATCH + 1, BATCH + 2]);
     }
 
     #[test]
@@ -110,15 +125,15 @@ mod tests {
         queue.push(1).unwrap();
         queue.close();
         assert_eq!(queue.push(2), Err(2));
-        assert_eq!(queue.take(8), Some(vec![1]));
-        assert_eq!(queue.take(8), None);
+        assert_eq!(queue.take(8, LONG), Some(vec![1]));
+        assert_eq!(queue.take(8, LONG), None);
     }
 
     #[test]
     fn a_sleeping_writer_is_woken() {
         let queue = Arc::new(Queue::new());
         let other = Arc::clone(&queue);
-        let writer = std::thread::spawn(move || (other.take(1), other.take(1)));
+        let writer = std::thread::spawn(move || (other.take(1, LONG), other.take(1, LONG)));
         queue.push("a").unwrap();
         queue.push("b").unwrap();
         queue.close();

@@ -27,6 +27,7 @@ pub(crate) struct Shared {
     /// The largest time committed, in microseconds.
     latest: AtomicI64,
     failure: Mutex<Option<String>>,
+    strain: Mutex<Option<String>>,
     _lock: Lock,
 }
 
@@ -34,6 +35,8 @@ pub(crate) struct Shared {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Health {
     Ready,
+    /// The last transaction could not be committed, and nothing of it was; the next one may be.
+    Strained,
     /// It stopped for good; a process that wants to go on starts again from disk.
     Failed,
 }
@@ -49,6 +52,7 @@ impl Shared {
             registry: RwLock::new(Arc::new(registry)),
             latest: AtomicI64::new(latest.as_micros()),
             failure: Mutex::new(None),
+            strain: Mutex::new(None),
             _lock: lock,
         }
     }
@@ -79,11 +83,30 @@ impl Shared {
         }
     }
 
+    /// Says not ready until a transaction is committed.
+    pub(crate) fn strain(&self, reason: String) {
+        tracing::warn!(%reason, "the store is not ready");
+        *self.strain.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
+    }
+
+    pub(crate) fn relax(&self) {
+        if self.strain.lock().unwrap_or_else(PoisonError::into_inner).take().is_some() {
+            tracing::info!("the store is ready again");
+        }
+    }
+
+    /// Why the store is not ready, if it is not.
     pub(crate) fn failure(&self) -> Option<String> {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        failure.or_else(|| self.strain.lock().unwrap_or_else(PoisonError::into_inner).clone())
     }
 
     pub(crate) fn health(&self) -> Health {
-        if self.failure().is_some() { Health::Failed } else { Health::Ready }
+        let is = |reason: &Mutex<Option<String>>| reason.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        match (is(&self.failure), is(&self.strain)) {
+            (true, _) => Health::Failed,
+            (false, true) => Health::Strained,
+            (false, false) => Health::Ready,
+        }
     }
 }

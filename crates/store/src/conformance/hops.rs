@@ -17,7 +17,8 @@ use crate::error::TransactError;
 pub async fn of_many_claims_one_wins(world: World) {
     let run = world.queued().await;
     let takers: Vec<Taker> = (0..8).map(|_| Taker { worker: world.id(), ttl: world.ttl }).collect();
-    let told = futures(8, |i| world.ledger.transact(Command::Claim(Claim { run: run.id, seq: 0, taker: takers[i] }))).await;
+    let told =
+        futures(8, |i| world.ledger.transact(Command::Claim(Claim { run: run.id, seq: 0, taker: takers[i] }))).await;
     let won = told.iter().filter(|told| matches!(told, Ok(Answer::Claimed { .. }))).count();
     assert_eq!(won, 1);
     for told in told.into_iter().filter(Result::is_err) {
@@ -95,7 +96,10 @@ pub async fn a_park_leaves_no_worker_and_keeps_its_checkpoint(world: World) {
     let shown = world.shown(run.id).await;
     assert_eq!(shown.run, run);
     assert_eq!(shown.waits.len(), 1);
-    assert_eq!((shown.waits[0].state, shown.waits[0].owner), (wait::State::Parked, wait::Owner::Approval(asked.approval)));
+    assert_eq!(
+        (shown.waits[0].state, shown.waits[0].owner),
+        (wait::State::Parked, wait::Owner::Approval(asked.approval))
+    );
     let checkpoint = run.checkpoint.as_ref().unwrap();
     assert_eq!((checkpoint.n, checkpoint.token, checkpoint.journal), (1, 1, run.journal));
     assert_eq!(world.ledger.checkpoint(run.id).await.unwrap().unwrap(), b"checkpoint 1");
@@ -146,7 +150,8 @@ pub async fn progress_is_stored_as_a_prefix(world: World) {
 impl World {
     /// How the next hop of a run begins, once it is handed back.
     async fn delivery_mode(&self, run: &protocol::run::Run) -> Option<Mode> {
-        let told: Result<_, TransactError> = self.step(run, Progress::default(), Act::HandBack { checkpoint: None }).await;
+        let told: Result<_, TransactError> =
+            self.step(run, Progress::default(), Act::HandBack { checkpoint: None }).await;
         told.ok()?.delivery().map(|delivery| delivery.mode)
     }
 }

@@ -27,7 +27,10 @@ pub async fn runs_are_listed_newest_first_and_by_filter(world: World) {
     assert_eq!(list(RunFilter::default()).await, all); // I-37
     let of = |statuses: &[Status]| RunFilter { statuses: statuses.to_vec(), ..RunFilter::default() };
     assert_eq!(list(of(&[Status::Running])).await, [running.id]); // I-22
-    assert_eq!(list(of(&[Status::Queued, Status::Done, Status::AwaitingConsent])).await, [done.id, parked.id, first.id]);
+    assert_eq!(
+        list(of(&[Status::Queued, Status::Done, Status::AwaitingConsent])).await,
+        [done.id, parked.id, first.id]
+    );
     let filter = RunFilter { labels: labels.to_vec(), ..RunFilter::default() };
     assert_eq!(list(filter).await, [first.id]); // I-22
     let filter = RunFilter { waiting_for: Some(WaitingFor::Approval), ..RunFilter::default() };
@@ -79,7 +82,8 @@ pub async fn approvals_are_listed_in_each_order(world: World) {
     assert_eq!(list(by(ApprovalOrder::Expiring)).await, [first.approval, second.approval]); // I-25
     let filter = ApprovalFilter { status: Some(ApprovalStatus::Rejected), ..ApprovalFilter::default() };
     assert_eq!(list(filter).await, [third.approval]); // I-25
-    let filter = ApprovalFilter { status: Some(ApprovalStatus::Any), run: Some(second_run.id), ..ApprovalFilter::default() };
+    let filter =
+        ApprovalFilter { status: Some(ApprovalStatus::Any), run: Some(second_run.id), ..ApprovalFilter::default() };
     assert_eq!(list(filter).await, [second.approval]); // I-25
     let filter = ApprovalFilter { kinds: vec![approval::Kind::Settle], ..ApprovalFilter::default() };
     assert!(list(filter).await.is_empty());

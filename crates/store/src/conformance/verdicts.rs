@@ -136,8 +136,12 @@ pub async fn a_timer_returns_its_run(world: World) {
     let arguments = NewBody::new(&b"{}"[..]);
     let call = world.call(&run, 1, &arguments);
     let timer = Timer { wait: world.id(), call: call.id, due: Due::In(Duration::from_secs(60)) };
-    let progress =
-        Progress { entries: vec![Entry::Call(Box::new(call))], timers: vec![timer], bodies: vec![arguments], ..Progress::default() };
+    let progress = Progress {
+        entries: vec![Entry::Call(Box::new(call))],
+        timers: vec![timer],
+        bodies: vec![arguments],
+        ..Progress::default()
+    };
     let act = world.park(&run, &progress, "asleep");
     let parked = world.step(&run, progress, act).await.unwrap();
     assert_eq!(parked.status(), Status::AwaitingTimer);

@@ -46,9 +46,7 @@ type Told<T> = Result<T, TransactError>;
 impl World {
     /// A world on an open, empty ledger whose clock is `clock`. `home` is kept as long as the world.
     pub async fn on(ledger: Ledger, clock: Arc<AtomicI64>, home: impl Any + Send + Sync) -> World {
-        let mut seed = [0; 16];
-        getrandom::fill(&mut seed).expect("the kernel gives randomness");
-        let mut ids = Ids::new(START, 0, u128::from_le_bytes(seed));
+        let mut ids = Ids::new(START, 0, crate::config::random());
         let worker = ids.mint();
         let mut world = World {
             ledger,
@@ -385,7 +383,11 @@ pub(super) fn plan() -> Digest {
 
 /// A question that one person answers within a day.
 pub(super) fn obligation() -> Obligation {
-    Obligation { edit: protocol::policy::Edit::Yes, lease: Duration::from_secs(86_400), ..Terms::default().resolve(false) }
+    Obligation {
+        edit: protocol::policy::Edit::Yes,
+        lease: Duration::from_secs(86_400),
+        ..Terms::default().resolve(false)
+    }
 }
 
 pub(super) fn settings() -> Settings {

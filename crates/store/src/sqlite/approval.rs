@@ -23,14 +23,8 @@ use super::names::Names;
 const KINDS: [Kind; 3] = [Kind::Call, Kind::Gate, Kind::Settle];
 const METHODS: [Method; 3] = [Method::Api, Method::Cli, Method::Console];
 const STRENGTHS: [Strength; 3] = [Strength::Link, Strength::Session, Strength::StepUp];
-const VERDICTS: [Verdict; 6] = [
-    Verdict::Approve,
-    Verdict::Reject,
-    Verdict::Abstain,
-    Verdict::Happened,
-    Verdict::DidNotHappen,
-    Verdict::GiveUp,
-];
+const VERDICTS: [Verdict; 6] =
+    [Verdict::Approve, Verdict::Reject, Verdict::Abstain, Verdict::Happened, Verdict::DidNotHappen, Verdict::GiveUp];
 
 /// The columns that [`read`] reads, of the table or alias `a`.
 pub(super) const COLUMNS: &str = "a.id, a.wait, a.call, a.kind, a.status, a.hop, a.call_scope, a.call_n, a.parent, a.tool,
@@ -240,20 +234,50 @@ pub(super) struct Table<'c> {
 impl<'c> Table<'c> {
     pub(super) fn prepare(db: &'c Connection) -> rusqlite::Result<Table<'c>> {
         let changing = [
-            "live", "status", "revision", "operands", "rule", "lease_ms", "binding", "arguments", "asked", "expires_at",
-            "unrenderable", "decided_at", "valid_until", "quorum_lost", "cancelled_by", "phase", "gate_at", "ended_at",
-            "ending", "ending_code", "votes", "answer", "id",
+            "live",
+            "status",
+            "revision",
+            "operands",
+            "rule",
+            "lease_ms",
+            "binding",
+            "arguments",
+            "asked",
+            "expires_at",
+            "unrenderable",
+            "decided_at",
+            "valid_until",
+            "quorum_lost",
+            "cancelled_by",
+            "phase",
+            "gate_at",
+            "ended_at",
+            "ending",
+            "ending_code",
+            "votes",
+            "answer",
+            "id",
         ];
         let fixed = [
-            "run", "wait", "call", "kind", "hop", "call_scope", "call_n", "parent", "tool", "policy", "created_at", "claim",
+            "run",
+            "wait",
+            "call",
+            "kind",
+            "hop",
+            "call_scope",
+            "call_n",
+            "parent",
+            "tool",
+            "policy",
+            "created_at",
+            "claim",
             "form",
         ];
         let set: Vec<String> = changing[..22].iter().enumerate().map(|(i, c)| format!("{c} = ?{}", i + 1)).collect();
         let marks: Vec<String> = (1..=changing.len() + fixed.len()).map(|i| format!("?{i}")).collect();
         Ok(Table {
-            live: db.prepare(&format!(
-                "SELECT {COLUMNS} FROM approval a WHERE a.run = ?1 AND a.live = 1 ORDER BY a.id"
-            ))?,
+            live: db
+                .prepare(&format!("SELECT {COLUMNS} FROM approval a WHERE a.run = ?1 AND a.live = 1 ORDER BY a.id"))?,
             by_id: db.prepare(&format!("SELECT {COLUMNS} FROM approval a WHERE a.id = ?1 AND a.run = ?2"))?,
             run_of: db.prepare("SELECT run FROM approval WHERE id = ?1")?,
             insert: db.prepare(&format!(
@@ -305,7 +329,8 @@ impl<'c> Table<'c> {
             true => None,
             false => Some(serde_json::to_string(&binding.operands).expect("texts are JSON")),
         };
-        let asked = (approval.asked_arguments != approval.arguments.digest).then(|| approval.asked_arguments.as_bytes());
+        let asked =
+            (approval.asked_arguments != approval.arguments.digest).then(|| approval.asked_arguments.as_bytes());
         let status = StatusColumns::of(&approval.status);
         let changing = params![
             is_live(approval),
@@ -396,16 +421,15 @@ struct StatusColumns<'a> {
 impl<'a> StatusColumns<'a> {
     fn of(status: &'a Status) -> StatusColumns<'a> {
         let none = StatusColumns::default();
-        let decided = |status, at: &Time| StatusColumns { status, decided_at: Some(at.as_micros()), ..Default::default() };
+        let decided =
+            |status, at: &Time| StatusColumns { status, decided_at: Some(at.as_micros()), ..Default::default() };
         match status {
             Status::Pending => none,
             Status::Approved { at, valid_until, phase } => {
                 let approved = StatusColumns { valid_until: valid_until.map(Time::as_micros), ..decided(1, at) };
                 match phase {
                     Phase::Open => StatusColumns { phase: Some(0), ..approved },
-                    Phase::Gated { at } => {
-                        StatusColumns { phase: Some(1), gate_at: Some(at.as_micros()), ..approved }
-                    }
+                    Phase::Gated { at } => StatusColumns { phase: Some(1), gate_at: Some(at.as_micros()), ..approved },
                     Phase::Ended { gate_at, at, how } => StatusColumns {
                         phase: Some(2),
                         gate_at: gate_at.map(Time::as_micros),
@@ -423,4 +447,3 @@ impl<'a> StatusColumns<'a> {
         }
     }
 }
-

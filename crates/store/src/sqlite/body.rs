@@ -82,7 +82,8 @@ fn checked(f: &mut Fields<'_>, wanted: Body) -> Result<Vec<u8>, Box<Corrupt>> {
 
 /// A body of a run by its digest; `None` if there is none of that name.
 pub(super) fn of_run(db: &Connection, n: i64, run: RunId, digest: Digest) -> Result<Option<Vec<u8>>, Fault> {
-    let mut statement = db.prepare_cached("SELECT codec, len, bytes FROM body WHERE run = ?1 AND key = ?2 ORDER BY n")?;
+    let mut statement =
+        db.prepare_cached("SELECT codec, len, bytes FROM body WHERE run = ?1 AND key = ?2 ORDER BY n")?;
     let mut rows = statement.query(params![n, key(digest)])?;
     let mut damaged = None;
     while let Some(row) = rows.next()? {

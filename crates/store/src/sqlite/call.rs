@@ -222,4 +222,3 @@ impl<'c> Table<'c> {
 pub(super) fn run_of(db: &Connection, id: CallId) -> rusqlite::Result<Option<i64>> {
     db.prepare_cached("SELECT run FROM call WHERE id = ?1")?.query_row([id.as_bytes()], |row| row.get(0)).optional()
 }
-

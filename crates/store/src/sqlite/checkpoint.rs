@@ -10,9 +10,9 @@ use rusqlite::Connection;
 use super::open;
 use crate::config::Checkpoints;
 use crate::failpoint;
-use crate::shared::Shared;
+use crate::shared::{Health, Shared};
 
-/// Pages in the log at which it is copied: 4 MiB of 8 KiB pages.
+/// New pages in the log after which it is copied: 4 MiB of 8 KiB pages.
 const COPY_AT: i32 = 512;
 /// Pages at which the writer stops to copy the rest: 64 MiB.
 const RELIEVE_AT: i32 = 8_192;
@@ -27,7 +27,15 @@ pub(crate) struct Log {
 #[derive(Default)]
 struct Pages {
     in_log: i32,
+    /// How long the log was when it was copied last.
+    copied: i32,
     closed: bool,
+}
+
+impl Pages {
+    fn is_worth_copying(&self) -> bool {
+        self.in_log - self.copied >= COPY_AT
+    }
 }
 
 impl Log {
@@ -36,8 +44,13 @@ impl Log {
     }
 
     fn set(&self, in_log: i32) {
-        self.pages().in_log = in_log;
-        if in_log >= COPY_AT {
+        let mut pages = self.pages();
+        if in_log < pages.in_log {
+            // It began again from its beginning.
+            pages.copied = 0;
+        }
+        pages.in_log = in_log;
+        if pages.is_worth_copying() {
             self.grown.notify_one();
         }
     }
@@ -67,7 +80,15 @@ pub(super) fn watch(db: &mut Connection, shared: &Arc<Shared>) {
 pub(super) fn relieve(db: &Connection, shared: &Shared) {
     if shared.config.checkpoints == Checkpoints::Beside && shared.log.pages().in_log >= RELIEVE_AT {
         copy(db);
-        shared.log.set(0);
+        let mut pages = shared.log.pages();
+        pages.copied = pages.in_log;
+    }
+}
+
+/// The last thing on the write connection: a store that is closed has little left to read when it opens.
+pub(super) fn close(db: &Connection, shared: &Shared) {
+    if shared.config.checkpoints == Checkpoints::Beside && shared.health() != Health::Failed {
+        copy(db);
     }
 }
 
@@ -79,14 +100,13 @@ pub(crate) fn serve(shared: &Arc<Shared>) {
     };
     loop {
         let mut pages = shared.log.pages();
-        while pages.in_log < COPY_AT && !pages.closed {
+        while !pages.is_worth_copying() && !pages.closed {
             pages = shared.log.grown.wait(pages).unwrap_or_else(PoisonError::into_inner);
         }
         if pages.closed {
             return;
         }
-        // The next commit says how long the log is then.
-        pages.in_log = 0;
+        pages.copied = pages.in_log;
         drop(pages);
         copy(&db);
     }

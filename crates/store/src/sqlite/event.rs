@@ -71,7 +71,8 @@ impl<'c> Table<'c> {
     /// All events of one command: consecutive, of one run and one time.
     pub(super) fn append(&mut self, n: i64, events: &[Event]) -> Result<(), Fault> {
         let Some(first) = events.first() else { return Ok(()) };
-        let chained = events.windows(2).all(|w| w[1].prev == w[0].digest && w[1].seq == w[0].seq + 1 && w[1].at == w[0].at);
+        let chained =
+            events.windows(2).all(|w| w[1].prev == w[0].digest && w[1].seq == w[0].seq + 1 && w[1].at == w[0].at);
         if !chained {
             return Err(Fault::Broken(format!("the events of {} are not a chain", first.run)));
         }

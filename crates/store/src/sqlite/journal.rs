@@ -67,8 +67,8 @@ pub(super) fn read_receipt(row: &Row<'_>, run: RunId) -> Result<Receipt, Fault> 
     let id = ReceiptId::new(f.digest("id")?);
     let digest: Digest = f.digest("digest")?;
     let record = f.text("record")?;
-    let record = json::Canonical::from_stored(record.as_bytes())
-        .ok_or_else(|| f.corrupt("record", "is not canonical JSON"))?;
+    let record =
+        json::Canonical::from_stored(record.as_bytes()).ok_or_else(|| f.corrupt("record", "is not canonical JSON"))?;
     Ok(Receipt { run, n, id, digest, record })
 }
 

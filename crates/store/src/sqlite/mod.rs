@@ -33,9 +33,9 @@ use rusqlite::Connection;
 pub use check::Check;
 pub(crate) use checkpoint::Log;
 pub(crate) use read::Readers;
-pub use read::{ApprovalOf, CallOf, Claimable, Counts, Due, Reach, Shown};
 #[cfg(feature = "testing")]
 pub use read::scans;
+pub use read::{ApprovalOf, CallOf, Claimable, Counts, Due, Reach, Shown};
 pub(crate) use tables::pack;
 pub(crate) use writer::{Done, Job, Work};
 
@@ -74,10 +74,13 @@ pub(crate) fn open(config: StoreConfig) -> Result<Opened, OpenError> {
         start("ledger-log", Box::new(move || checkpoint::serve(&shared)))?;
     }
     let served = Arc::clone(&shared);
-    start("ledger-writer", Box::new(move || {
-        let _guard = Fallen(&served);
-        writer::serve(db, &served);
-    }))?;
+    start(
+        "ledger-writer",
+        Box::new(move || {
+            let _guard = Fallen(&served);
+            writer::serve(db, &served);
+        }),
+    )?;
     Ok(Opened { shared, readers, threads })
 }
 

@@ -118,23 +118,29 @@ impl Names {
 
     pub(super) fn pin(&self, db: &Connection, n: i64) -> Result<Arc<Pin>, Fault> {
         self.pins.value(n, || {
-            one(db, "pin", n, "SELECT namespace, workflow, revision, pattern, kind, plan, queue, settings FROM pin WHERE n = ?1", |f| {
-                Ok(Pin {
-                    namespace: f.text("namespace")?.to_owned(),
-                    pattern: PatternRef {
-                        key: f.text("workflow")?.to_owned(),
-                        revision: f.uint("revision")?,
-                        digest: f.digest("pattern")?,
-                    },
-                    kind: f.one_of("kind", &KINDS)?,
-                    plan: f.digest("plan")?,
-                    queue: f.text("queue")?.to_owned(),
-                    settings: {
-                        let bytes = f.blob("settings")?;
-                        f.packed(bytes, "settings", SETTINGS, read_settings)?
-                    },
-                })
-            })
+            one(
+                db,
+                "pin",
+                n,
+                "SELECT namespace, workflow, revision, pattern, kind, plan, queue, settings FROM pin WHERE n = ?1",
+                |f| {
+                    Ok(Pin {
+                        namespace: f.text("namespace")?.to_owned(),
+                        pattern: PatternRef {
+                            key: f.text("workflow")?.to_owned(),
+                            revision: f.uint("revision")?,
+                            digest: f.digest("pattern")?,
+                        },
+                        kind: f.one_of("kind", &KINDS)?,
+                        plan: f.digest("plan")?,
+                        queue: f.text("queue")?.to_owned(),
+                        settings: {
+                            let bytes = f.blob("settings")?;
+                            f.packed(bytes, "settings", SETTINGS, read_settings)?
+                        },
+                    })
+                },
+            )
         })
     }
 
@@ -239,9 +245,8 @@ impl Names {
     }
 
     pub(super) fn word(&self, db: &Connection, n: i64) -> Result<Arc<String>, Fault> {
-        self.words.value(n, || {
-            one(db, "word", n, "SELECT text FROM word WHERE n = ?1", |f| Ok(f.text("text")?.to_owned()))
-        })
+        self.words
+            .value(n, || one(db, "word", n, "SELECT text FROM word WHERE n = ?1", |f| Ok(f.text("text")?.to_owned())))
     }
 
     pub(super) fn word_number(&self, db: &Connection, word: &str) -> Result<i64, Fault> {

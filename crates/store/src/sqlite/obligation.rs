@@ -10,8 +10,7 @@ use rusqlite::{Connection, Row, Statement, params};
 use super::fault::{Fault, Fields, number};
 
 /// The columns that [`read`] reads.
-pub(super) const COLUMNS: &str =
-    "kind, ref, state, attempts, last_error, retry_at, acknowledged_by, acknowledged_at";
+pub(super) const COLUMNS: &str = "kind, ref, state, attempts, last_error, retry_at, acknowledged_by, acknowledged_at";
 
 pub(super) const DEBTS: [Debt; 2] = [Debt::Checkpoint, Debt::Snapshot];
 

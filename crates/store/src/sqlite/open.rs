@@ -46,8 +46,7 @@ pub(super) fn writer(config: &StoreConfig) -> Result<Connection, OpenError> {
 fn identify(db: &Connection, path: &Path) -> Result<(), OpenError> {
     let error = |error| open_error(path, error);
     let id: i32 = db.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(error)?;
-    let tables: i64 =
-        db.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(error)?;
+    let tables: i64 = db.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(error)?;
     if id == APPLICATION_ID {
         return Ok(());
     }
@@ -61,7 +60,8 @@ fn identify(db: &Connection, path: &Path) -> Result<(), OpenError> {
 fn durable(db: &Connection, config: &StoreConfig) -> Result<(), OpenError> {
     let path = &config.path;
     let error = |error| open_error(path, error);
-    let refuse = |setting, found: String, wanted| Err(OpenError::NotDurable { path: path.clone(), setting, found, wanted });
+    let refuse =
+        |setting, found: String, wanted| Err(OpenError::NotDurable { path: path.clone(), setting, found, wanted });
     if rusqlite::version_number() < OLDEST_SQLITE {
         return refuse("the version of SQLite", rusqlite::version().to_owned(), "3.51.3 or newer");
     }
@@ -88,10 +88,8 @@ pub(super) fn reader(path: &Path) -> rusqlite::Result<Connection> {
 
 /// Opens the connection that copies the log into the database.
 pub(super) fn checkpointer(config: &StoreConfig) -> rusqlite::Result<Connection> {
-    let db = Connection::open_with_flags(
-        &config.path,
-        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
-    )?;
+    let db =
+        Connection::open_with_flags(&config.path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     db.busy_timeout(std::time::Duration::from_millis(BUSY_MS))?;
     db.pragma_update(None, "synchronous", if config.is_durable() { "full" } else { "off" })?;
     db.pragma_update(None, "wal_autocheckpoint", 0)?;
@@ -102,7 +100,9 @@ pub(super) fn open_error(path: &Path, error: rusqlite::Error) -> OpenError {
     let why = error.to_string();
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => OpenError::Damaged { path: path.into(), why },
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => OpenError::Locked { path: path.into(), holder: None },
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            OpenError::Locked { path: path.into(), holder: None }
+        }
         _ => OpenError::Unavailable { path: path.into(), why },
     }
 }

@@ -43,7 +43,7 @@ pub(super) fn load(db: &Connection) -> Result<Registry, Fault> {
         registry.policy_version = version;
         registry.policy = Arc::new(policy);
     }
-    let principals = rows(db, "principal", "SELECT document FROM principal", |f| json_field::<Principal>(f))?;
+    let principals = rows(db, "principal", "SELECT document FROM principal", json_field::<Principal>)?;
     registry.principals = principals.into_iter().map(|principal| (principal.id.clone(), principal)).collect();
     let all = "SELECT id, secret, principal, rights, created_at, expires_at, revoked_at FROM token";
     registry.tokens = rows(db, "token", all, read_token)?.into_iter().map(|token| (token.id, token)).collect();
@@ -117,9 +117,8 @@ impl ToolRow {
         let document = body::blob(db, self.spec)?.ok_or_else(|| corrupt("spec", "is not stored".to_owned()))?;
         let document =
             Canonical::from_stored(&document).ok_or_else(|| corrupt("spec", "is not canonical JSON".to_owned()))?;
-        let spec = ToolSpec::parse(&document).map_err(|faults| {
-            corrupt("spec", faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
-        })?;
+        let spec = ToolSpec::parse(&document)
+            .map_err(|faults| corrupt("spec", faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))?;
         if spec.digest() != self.digest {
             return Err(corrupt("digest", format!("is {}, not {}", spec.digest(), self.digest)));
         }

@@ -239,11 +239,39 @@ pub(super) type Key<'a> = (Option<&'a str>, Option<Digest>);
 impl<'c> Table<'c> {
     pub(super) fn prepare(db: &'c Connection) -> rusqlite::Result<Table<'c>> {
         let changing = [
-            "status", "seq", "fence", "live", "delivery_state", "delivery_mode", "delivery_cause", "delivery_attempts",
-            "delivery_error", "ready_at", "retry_at", "claim_worker", "claim_token", "claim_deadline", "claim_renewed_at",
-            "wait_mode", "checkpoint", "journal_len", "journal_digest", "events_len", "events_digest", "receipts_len",
-            "receipts_digest", "log_lines", "calls", "active_us", "body_bytes", "clocks", "since", "started_at",
-            "continuations", "failure", "cancelled_by",
+            "status",
+            "seq",
+            "fence",
+            "live",
+            "delivery_state",
+            "delivery_mode",
+            "delivery_cause",
+            "delivery_attempts",
+            "delivery_error",
+            "ready_at",
+            "retry_at",
+            "claim_worker",
+            "claim_token",
+            "claim_deadline",
+            "claim_renewed_at",
+            "wait_mode",
+            "checkpoint",
+            "journal_len",
+            "journal_digest",
+            "events_len",
+            "events_digest",
+            "receipts_len",
+            "receipts_digest",
+            "log_lines",
+            "calls",
+            "active_us",
+            "body_bytes",
+            "clocks",
+            "since",
+            "started_at",
+            "continuations",
+            "failure",
+            "cancelled_by",
         ];
         let set: Vec<String> = changing.iter().enumerate().map(|(i, c)| format!("{c} = ?{}", i + 1)).collect();
         let (set, at) = (set.join(", "), changing.len());
@@ -251,7 +279,8 @@ impl<'c> Table<'c> {
         let update = format!("UPDATE run SET {set} {}", guard(at + 1));
         let end = format!("result = ?{}, finished_at = ?{}", at + 1, at + 2);
         let finish = format!("UPDATE run SET {set}, {end} {}", guard(at + 3));
-        let first = "id, pin, requester, input, priority, session, deadline, labels, retry_of, created_at, idempotency_key,
+        let first =
+            "id, pin, requester, input, priority, session, deadline, labels, retry_of, created_at, idempotency_key,
                      request_digest";
         let marks: Vec<String> = (1..=at + 12).map(|i| format!("?{i}")).collect();
         let insert = format!("INSERT INTO run ({}, {first}) VALUES ({})", changing.join(", "), marks.join(", "));
@@ -430,7 +459,8 @@ impl<'a> Columns<'a> {
     /// In the order of the statements' columns.
     fn values(&self) -> Vec<&dyn rusqlite::ToSql> {
         const NONE: &dyn rusqlite::ToSql = &rusqlite::types::Null;
-        let [status, seq, fence, live, journal, events, receipts, log, calls, active, bytes, continuations] = &self.numbers;
+        let [status, seq, fence, live, journal, events, receipts, log, calls, active, bytes, continuations] =
+            &self.numbers;
         let mut values: Vec<&dyn rusqlite::ToSql> = Vec::with_capacity(48);
         values.extend_from_slice(&[status as &dyn rusqlite::ToSql, seq, fence, live]);
         match (&self.delivery, self.run.delivery()) {
@@ -497,9 +527,7 @@ fn write_failure(failure: &Failure) -> Vec<u8> {
 fn read_failure(reader: &mut Reader<'_>) -> Result<Failure, Malformed> {
     let code: Code = reader.text()?.parse().map_err(|_| Malformed("a code"))?;
     let message = reader.text()?.to_owned();
-    let detail = reader.maybe(|r| {
-        json::Canonical::from_stored(r.bytes()?).ok_or(Malformed("canonical JSON"))
-    })?;
+    let detail = reader.maybe(|r| json::Canonical::from_stored(r.bytes()?).ok_or(Malformed("canonical JSON")))?;
     Ok(Failure { code, message, detail })
 }
 

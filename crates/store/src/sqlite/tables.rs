@@ -45,8 +45,14 @@ pub(super) struct Held {
 #[derive(Clone, Copy, Debug)]
 enum HeldKind {
     /// No run yet; its key goes under this number.
-    New { hash: Option<i64> },
-    Run { n: i64, checkpoint: Option<(u32, Body)>, snapshot: Option<Body> },
+    New {
+        hash: Option<i64>,
+    },
+    Run {
+        n: i64,
+        checkpoint: Option<(u32, Body)>,
+        snapshot: Option<Body>,
+    },
     Nothing,
 }
 

@@ -91,7 +91,10 @@ async fn the_schema_is_the_last_guard_of_a_final_row() {
     let db = home.tamper();
     let refused = [
         //
-        ("UPDATE run SET status = 0, ready_at = 0, retry_at = 0, finished_at = NULL, result = NULL WHERE status = 9", "never changes"),
+        (
+            "UPDATE run SET status = 0, ready_at = 0, retry_at = 0, finished_at = NULL, result = NULL WHERE status = 9",
+            "never changes",
+        ),
         //
         ("UPDATE run SET finished_at = NULL WHERE status = 9", "CHECK"),
         ("UPDATE run SET live = 1 WHERE status = 9", "CHECK"),
@@ -161,14 +164,16 @@ async fn a_full_disk_fails_whole_commands_and_keeps_the_state_before() {
     let ledger = stasis_store::Ledger::open(limited).unwrap();
     let world = stasis_store::conformance::World::on(ledger, home.clock.clone(), ()).await;
     let before = world.shown(run.id).await;
-    let mut noise = vec![0; 400_000];
-    getrandom::fill(&mut noise).unwrap();
+    let digests = (0..12_500u32).flat_map(|n| *protocol::digest::Digest::of(n.to_le_bytes()).as_bytes());
+    let noise: Vec<u8> = digests.collect();
     let large = Progress { bodies: vec![protocol::rows::NewBody::new(noise)], ..Progress::default() };
     let told = world.hop(&run, large, Act::Record).await;
     assert!(matches!(told, Err(TransactError::Unavailable { .. })), "{told:?}");
     assert_eq!(world.shown(run.id).await, before);
+    assert!(!world.ledger.ready() && world.ledger.failure().is_some());
     let (ended, _) = world.cancel(run.id).await.unwrap();
     assert_eq!(ended.status(), Status::Cancelling);
+    assert!(world.ledger.ready());
     assert_eq!(world.ledger.check().await.unwrap().faults, Vec::<String>::new());
 }
 
@@ -176,7 +181,22 @@ async fn a_full_disk_fails_whole_commands_and_keeps_the_state_before() {
 async fn a_refusal_is_not_an_error_of_the_store() {
     let home = Home::new();
     let world = home.world().await;
-    let told = world.ledger.transact(Command::Cancel(Cancel { by: world.admission().by, run: world.admission().run })).await;
+    let told =
+        world.ledger.transact(Command::Cancel(Cancel { by: world.admission().by, run: world.admission().run })).await;
     let refusal = told.unwrap_err();
     assert_eq!(refusal.refusal().map(|r| r.code), Some(Code::NotFound));
+}
+
+#[tokio::test]
+async fn a_hash_that_another_key_has_is_not_taken_for_the_key() {
+    let home = Home::new();
+    let world = home.world().await;
+    let admit = || protocol::command::Admit { idempotency_key: Some("key".to_owned()), ..world.admission() };
+    let (other, _) = world.admit(admit()).await.unwrap();
+    // Now the hash of the key belongs to a run that another key made.
+    home.tamper().execute("UPDATE run SET idempotency_key = 'another' WHERE id = ?1", [other.id.as_bytes()]).unwrap();
+    let (run, created) = world.admit(admit()).await.unwrap();
+    assert!(created && run.id != other.id);
+    let (again, created) = world.admit(admit()).await.unwrap();
+    assert!(!created && again.id == run.id);
 }

@@ -1,9 +1,9 @@
 //! Bytes by digest.
 
+use protocol::call::Receipt;
 use protocol::digest::Digest;
 use protocol::id::RunId;
 use protocol::journal::Entry;
-use protocol::call::Receipt;
 use protocol::rows::LogLine;
 use rusqlite::params;
 
@@ -45,7 +45,8 @@ impl Reader<'_> {
         let Some(n) = self.n(run)? else { return Ok(None) };
         let sql = "SELECT position, entry FROM journal WHERE run = ?1 ORDER BY position";
         let others = self.all(sql, n, |row| journal::read_entry(row, run))?;
-        let calls = self.calls_n(n, run)?.into_iter().filter_map(|call| Some((call.position?, Entry::Call(Box::new(call)))));
+        let calls =
+            self.calls_n(n, run)?.into_iter().filter_map(|call| Some((call.position?, Entry::Call(Box::new(call)))));
         let mut entries: Vec<(u32, Entry)> =
             others.into_iter().map(|row| (row.position, Entry::Other(row.entry))).chain(calls).collect();
         entries.sort_by_key(|(position, _)| *position);

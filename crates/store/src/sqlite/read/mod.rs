@@ -93,11 +93,7 @@ impl Reader<'_> {
     }
 }
 
-fn snapshot<T>(
-    db: &Connection,
-    names: &Names,
-    read: impl FnOnce(Reader<'_>) -> Result<T, Fault>,
-) -> Result<T, Fault> {
+fn snapshot<T>(db: &Connection, names: &Names, read: impl FnOnce(Reader<'_>) -> Result<T, Fault>) -> Result<T, Fault> {
     db.prepare_cached("BEGIN")?.execute([])?;
     let found = read(Reader { db, names });
     db.prepare_cached("COMMIT")?.execute([])?;

@@ -48,12 +48,7 @@ impl Reader<'_> {
         Ok(self.stored(id)?.map(|stored| stored.run))
     }
 
-    pub(crate) fn admission(
-        self,
-        namespace: &str,
-        principal: &str,
-        key: &str,
-    ) -> Result<Option<(Digest, Run)>, Fault> {
+    pub(crate) fn admission(self, namespace: &str, principal: &str, key: &str) -> Result<Option<(Digest, Run)>, Fault> {
         let mut table = admission::Table::prepare(self.db)?;
         let Found::Known { run, request } = table.find(Scoped { namespace, principal, key })? else {
             return Ok(None);
@@ -90,7 +85,10 @@ impl Reader<'_> {
     }
 
     pub(super) fn calls_n(self, n: i64, run: RunId) -> Result<Vec<Call>, Fault> {
-        let sql = format!("SELECT {} FROM call c WHERE c.run = ?1 ORDER BY c.position IS NULL, c.position, c.id", call::COLUMNS);
+        let sql = format!(
+            "SELECT {} FROM call c WHERE c.run = ?1 ORDER BY c.position IS NULL, c.position, c.id",
+            call::COLUMNS
+        );
         self.all(&sql, n, |row| call::read(row, run, self.db, self.names))
     }
 
