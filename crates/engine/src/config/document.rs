@@ -6,7 +6,7 @@
 use protocol::json::{self, Canonical};
 use protocol::tool::Fault as Judged;
 
-use super::fault::Fault;
+use super::fault::{Fault, Place};
 use super::reader::{Reader, write_json};
 use super::tree::{Item, Node};
 
@@ -25,45 +25,39 @@ pub(super) fn canonical(reader: &Reader, path: &str, node: &Node) -> Option<Cano
     }
 }
 
+/// The names that keys of a document have in the file, where they differ: `(document, file)`.
+pub(super) type Names = [(&'static str, &'static str)];
+
 /// Tells faults of a document at their places in the file.
-pub(super) fn tell(reader: &Reader, path: &str, node: &Node, faults: Vec<Judged>) {
+pub(super) fn tell(reader: &Reader, path: &str, node: &Node, names: &Names, faults: Vec<Judged>) {
     for fault in faults {
-        let (place, key) = locate(node, path, &fault.pointer);
+        let (place, key) = locate(node, path, names, &fault.pointer);
         reader.fault(Fault::at(place, key, fault.message));
     }
 }
 
 /// Follows a pointer as far as the node goes. What is missing stands where its table does.
-fn locate<'n>(node: &'n Node, path: &str, pointer: &str) -> (&'n super::fault::Place, String) {
+fn locate<'n>(node: &'n Node, path: &str, names: &Names, pointer: &str) -> (&'n Place, String) {
     let (mut node, mut place, mut key) = (Some(node), &node.place, path.to_owned());
-    for token in pointer.split('/').skip(1) {
+    for (depth, token) in pointer.split('/').skip(1).enumerate() {
         let token = token.replace("~1", "/").replace("~0", "~");
+        let renamed = names.iter().find(|(document, _)| depth == 0 && *document == token);
         node = match node.map(|node| &node.item) {
-            Some(Item::Table(table)) => {
-                key = format!("{key}.{}", file_name(path, &key, &token));
-                table.0.get(&token).map(|entry| {
-                    place = &entry.key;
-                    &entry.node
-                })
-            }
             Some(Item::List(items)) => {
                 key = format!("{key}[{token}]");
                 token.parse::<usize>().ok().and_then(|n| items.get(n)).inspect(|node| place = &node.place)
             }
-            _ => {
-                key = format!("{key}.{token}");
-                None
+            inner => {
+                key = format!("{key}.{}", renamed.map_or(token.as_str(), |(_, file)| file));
+                match inner {
+                    Some(Item::Table(table)) => table.0.get(&token).map(|entry| {
+                        place = &entry.key;
+                        &entry.node
+                    }),
+                    _ => None,
+                }
             }
         };
     }
     (place, key)
-}
-
-/// The file's names for the two schemas of a tool (I-62).
-fn file_name<'t>(root: &str, key: &str, token: &'t str) -> &'t str {
-    match token {
-        "input_schema" if key == root => "input",
-        "output_schema" if key == root => "output",
-        other => other,
-    }
 }

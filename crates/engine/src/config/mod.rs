@@ -73,7 +73,9 @@ pub struct Origin<'a> {
 
 /// The environment of this process. Variables that are no UTF-8 cannot override anything.
 pub fn process_environment() -> Vec<(String, String)> {
-    std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))).collect()
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect()
 }
 
 impl Config {

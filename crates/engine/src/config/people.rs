@@ -26,14 +26,13 @@ pub(super) fn read(root: &Section<'_>) -> Vec<Principal> {
 fn read_one(section: &Section<'_>) -> Option<Principal> {
     let id = section.require("id").and_then(|value| subject(&value));
     let name = section.get("name").and_then(|value| value.name());
-    let kind = section.get("kind").and_then(|value| value.word(&[("person", Kind::Person), ("program", Kind::Program)]));
+    let kind =
+        section.get("kind").and_then(|value| value.word(&[("person", Kind::Person), ("program", Kind::Program)]));
     let kind = kind.unwrap_or(Kind::Person);
     let namespace = section.get("namespace").and_then(|value| value.name());
     let partition = section.get("partition").and_then(|value| value.name());
-    let roles: BTreeSet<String> = section
-        .get("roles")
-        .map(|value| value.list().iter().filter_map(Value::name).collect())
-        .unwrap_or_default();
+    let roles: BTreeSet<String> =
+        section.get("roles").map(|value| value.list().iter().filter_map(Value::name).collect()).unwrap_or_default();
     let rights = match section.get("rights") {
         Some(value) => value.list().iter().filter_map(right).collect(),
         None => Rights::default_of(kind),

@@ -7,6 +7,9 @@ use super::reader::Section;
 use super::tools::ConfiguredTool;
 use super::tree::{Entry, Item, Node, Table};
 
+/// A rule of the file is one table of `[[policy.rule]]`.
+const NAMES: [(&str, &str); 1] = [("rules", "rule")];
+
 pub(super) fn read(root: &Section<'_>, tools: &[ConfiguredTool]) -> Policy {
     let section = root.section("policy");
     let mut policy = read_document(&section);
@@ -27,7 +30,7 @@ fn read_document(section: &Section<'_>) -> Policy {
         rule.note("(a rule)".to_owned());
     }
     let mut document = Table::default();
-    for (key, name) in [("default", "default"), ("rule", "rules")] {
+    for (name, key) in NAMES.into_iter().chain([("default", "default")]) {
         if let Some(entry) = section.table().and_then(|table| table.0.get(key)) {
             document.0.insert(name.to_owned(), Entry { key: entry.key.clone(), node: entry.node.clone() });
         }
@@ -44,7 +47,7 @@ fn read_document(section: &Section<'_>) -> Policy {
             policy
         }
         Err(faults) => {
-            document::tell(section.reader, &section.path, &node, faults);
+            document::tell(section.reader, &section.path, &node, &NAMES, faults);
             nothing()
         }
     }

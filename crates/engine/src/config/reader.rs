@@ -122,9 +122,9 @@ impl<'r> Section<'r> {
     /// A table under this one; an absent one reads as empty.
     pub(super) fn section(&self, key: &'static str) -> Section<'r> {
         match self.get(key) {
-            Some(value) => value.section().unwrap_or_else(|| {
-                Self::new(self.reader, self.key(key), self.place.clone(), None)
-            }),
+            Some(value) => {
+                value.section().unwrap_or_else(|| Self::new(self.reader, self.key(key), self.place.clone(), None))
+            }
             None => Self::new(self.reader, self.key(key), self.place.clone(), None),
         }
     }

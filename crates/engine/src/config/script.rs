@@ -191,7 +191,7 @@ fn schema(value: &Value<'_>) -> Option<Canonical> {
                 code: fault.code(),
                 message: fault.to_string(),
             };
-            document::tell(value.reader, &value.path, value.node, vec![judged]);
+            document::tell(value.reader, &value.path, value.node, &[], vec![judged]);
             None
         }
     }

@@ -48,7 +48,7 @@ fn tell_references(values: &[Value<'_>], places: &BTreeMap<String, usize>, tools
         let (name, rest) = fault.pointer[1..].split_once('/').unwrap_or((&fault.pointer[1..], ""));
         let Some(value) = places.get(name).map(|n| &values[*n]) else { continue };
         let here = protocol::tool::Fault { pointer: format!("/{rest}"), ..fault };
-        document::tell(value.reader, &value.path, value.node, vec![here]);
+        document::tell(value.reader, &value.path, value.node, &NAMES, vec![here]);
     }
 }
 
@@ -62,7 +62,7 @@ fn read_one(value: &Value<'_>) -> Option<ConfiguredTool> {
     let spec = match ToolSpec::parse(&body) {
         Ok(spec) => spec,
         Err(faults) => {
-            document::tell(value.reader, &value.path, &node, faults);
+            document::tell(value.reader, &value.path, &node, &NAMES, faults);
             return None;
         }
     };
@@ -72,6 +72,9 @@ fn read_one(value: &Value<'_>) -> Option<ConfiguredTool> {
     let grant = read_grant(value, &spec)?;
     Some(ConfiguredTool { spec, grant })
 }
+
+/// The two schemas have shorter names in the file (I-62).
+const NAMES: [(&str, &str); 2] = [("input_schema", "input"), ("output_schema", "output")];
 
 /// Keys that are in a stored spec and have another name, or no business, in the file.
 const NOT_HERE: [(&str, &str); 4] = [
@@ -102,11 +105,7 @@ fn as_spec(value: &Value<'_>, table: &Table) -> Option<Table> {
     }
     let mut out = BTreeMap::new();
     for (key, entry) in table.0.iter().filter(|(key, _)| *key != "grant") {
-        let name = match key.as_str() {
-            "input" => "input_schema",
-            "output" => "output_schema",
-            other => other,
-        };
+        let name = NAMES.iter().find(|(_, file)| file == key).map_or(key.as_str(), |(document, _)| document);
         let mut entry = entry.clone();
         match name {
             "command" => settle_command(value.reader, &mut entry.node),

@@ -79,11 +79,7 @@ impl<'a> Lines<'a> {
         }
         let line = self.starts.partition_point(|start| *start <= offset);
         let column = self.text[self.starts[line - 1]..offset].chars().count() + 1;
-        Place {
-            file: self.file.clone(),
-            line: u32::try_from(line).ok(),
-            column: u32::try_from(column).ok(),
-        }
+        Place { file: self.file.clone(), line: u32::try_from(line).ok(), column: u32::try_from(column).ok() }
     }
 }
 
@@ -195,10 +191,10 @@ fn put(table: &mut Table, path: &[String], node: Node) -> bool {
         }
         return !is_structure;
     }
-    let entry = table.0.entry(first.clone()).or_insert_with(|| Entry {
-        key: place.clone(),
-        node: Node { item: Item::Table(Table::default()), place },
-    });
+    let entry = table
+        .0
+        .entry(first.clone())
+        .or_insert_with(|| Entry { key: place.clone(), node: Node { item: Item::Table(Table::default()), place } });
     match &mut entry.node.item {
         Item::Table(inner) => put(inner, rest, node),
         _ => false,

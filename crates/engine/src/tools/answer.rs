@@ -65,7 +65,9 @@ pub(super) fn read(bytes: &[u8], form: Form, limit: u64, redactor: &Redactor) ->
         (Form::Unsaid, Err(fault)) if matches!(fault.reason, Reason::Syntax | Reason::Utf8) => {
             wrapped(bytes, redactor)?
         }
-        (Form::Json | Form::Unsaid, Err(fault)) => return Err(Unfit::invalid(format!("the result is no strict JSON: {fault}"))),
+        (Form::Json | Form::Unsaid, Err(fault)) => {
+            return Err(Unfit::invalid(format!("the result is no strict JSON: {fault}")));
+        }
         (Form::Other, _) => wrapped(bytes, redactor)?,
     };
     if result.len() as u64 > limit {
@@ -166,6 +168,9 @@ mod tests {
         assert_eq!(read(b"pin 4711", Form::Other), Ok(r#"{"text":"pin [secret PIN]"}"#.to_owned()));
         assert_eq!(read(b"\xff4711", Form::Other).map(|body| body.contains("NDcxMQ")), Ok(false));
         let spanning = Redactor::of(&[("ODD", "1,2")]);
-        assert_eq!(super::read(b"[1,2]", Form::Json, 99, &spanning).map_err(|unfit| unfit.code), Err(Code::InvalidResult));
+        assert_eq!(
+            super::read(b"[1,2]", Form::Json, 99, &spanning).map_err(|unfit| unfit.code),
+            Err(Code::InvalidResult)
+        );
     }
 }

@@ -176,7 +176,13 @@ mod tests {
         let body = json::canonicalize(text).expect("strict JSON");
         let grant = Grant::read(&body).expect("a grant");
         assert_eq!(grant.canonical(), body); // C-39
-        for bad in [&br#"{"hosts":["a b"]}"#[..], br#"{"hosts":["a:99999"]}"#, br#"{"accounts":[]}"#, br#"{"hosts":"a"}"#, b"[]"] {
+        for bad in [
+            &br#"{"hosts":["a b"]}"#[..],
+            br#"{"hosts":["a:99999"]}"#,
+            br#"{"accounts":[]}"#,
+            br#"{"hosts":"a"}"#,
+            b"[]",
+        ] {
             let body = json::canonicalize(bad).expect("strict JSON");
             assert!(Grant::read(&body).is_err(), "{body}", body = body.as_str());
         }

@@ -238,7 +238,10 @@ impl Connectors {
     }
 }
 
-#[allow(clippy::disallowed_methods, reason = "a timeout is a span of the machine's own time, and decides nothing stored")]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "a timeout is a span of the machine's own time, and decides nothing stored"
+)]
 fn deadline(spec: &ToolSpec) -> Instant {
     Instant::now() + spec.limits.timeout
 }
@@ -251,4 +254,3 @@ fn cut_off(call: &http::Call<'_>, why: &str, code: Code) -> Outcome {
         (_, false) => Outcome::error(Code::ConnectorUnreachable, format!("{why}, and nothing was sent"), Applied::No),
     }
 }
-

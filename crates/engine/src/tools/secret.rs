@@ -193,15 +193,18 @@ impl Redactor {
 #[cfg(test)]
 impl Redactor {
     pub(super) fn of(secrets: &[(&str, &str)]) -> Self {
-        let secret = |(name, value): &(&str, &str)| Secret { name: (*name).to_owned(), value: value.as_bytes().to_vec() };
+        let secret =
+            |(name, value): &(&str, &str)| Secret { name: (*name).to_owned(), value: value.as_bytes().to_vec() };
         Self::new(secrets.iter().map(secret).collect())
     }
 }
 
 /// What stands for a secret in a text. The name is made harmless for JSON and terminals.
 fn mark(name: &str) -> String {
-    let name: String =
-        name.chars().map(|c| if c.is_ascii_graphic() && !matches!(c, '"' | '\\' | '[' | ']') { c } else { '_' }).collect();
+    let name: String = name
+        .chars()
+        .map(|c| if c.is_ascii_graphic() && !matches!(c, '"' | '\\' | '[' | ']') { c } else { '_' })
+        .collect();
     format!("[secret {name}]")
 }
 

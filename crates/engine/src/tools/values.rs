@@ -90,7 +90,8 @@ impl<'a> Values<'a> {
     }
 
     fn resolve(&mut self, reference: &str) -> Result<Vec<u8>, Unready> {
-        let parsed = Reference::parse(reference).ok_or_else(|| Unready::new("a secret is named env:NAME or file:PATH"))?;
+        let parsed =
+            Reference::parse(reference).ok_or_else(|| Unready::new("a secret is named env:NAME or file:PATH"))?;
         let secret = self.secrets.resolve(&parsed).map_err(|error| Unready::new(error.to_string()))?;
         let value = secret.value().to_vec();
         self.handed_out.push(secret);

@@ -111,6 +111,9 @@ pub(super) async fn run(call: Call<'_>) -> Ended {
     let status = child.wait().await;
     group.reaped();
     let escaped = timeout(OUTPUT_GRACE, output.ended()).await.is_err();
+    if escaped {
+        tracing::warn!(program = ?call.command.argv.first(), "a child of a command left its process group and holds its output");
+    }
     let (stdout, stderr) = output.take();
     let mut stderr = call.redactor.clean(&stderr.bytes);
     stderr.truncate(STDERR_BYTES);
@@ -137,13 +140,7 @@ fn spawn(call: &Call<'_>) -> std::io::Result<tokio::process::Child> {
         .spawn()
 }
 
-fn outcome(
-    call: &Call<'_>,
-    end: End,
-    status: std::io::Result<ExitStatus>,
-    stdout: &Kept,
-    stderr: &[u8],
-) -> Outcome {
+fn outcome(call: &Call<'_>, end: End, status: std::io::Result<ExitStatus>, stdout: &Kept, stderr: &[u8]) -> Outcome {
     let tail = &stderr[stderr.len().saturating_sub(super::outcome::DETAIL_BYTES / 2)..];
     let say = |ours: &str| detail(ours, tail, &Redactor::default());
     let unsettled = |ours: &str, code: Code| match call.effect {
@@ -158,7 +155,9 @@ fn outcome(
         (End::Exited, Err(error)) => return unsettled(&format!("its exit is unknown: {error}"), Code::HandlerError),
         (End::Exited, Ok(status)) => status,
     };
-    let Some(code) = status.code() else { return unsettled(&format!("ended by a signal ({status})"), Code::HandlerError) };
+    let Some(code) = status.code() else {
+        return unsettled(&format!("ended by a signal ({status})"), Code::HandlerError);
+    };
     let said = u8::try_from(code).ok().and_then(|code| call.command.exit.get(&code).copied());
     match said.or((code == 0).then_some(Meaning::Ok)) {
         Some(Meaning::Ok) => result(call, stdout),
@@ -197,7 +196,10 @@ impl Output {
     fn of(child: &mut tokio::process::Child, input: Vec<u8>, result_bytes: u64) -> Self {
         let stdin = child.stdin.take().expect("asked for above");
         Self {
-            stdout: Drain::of(child.stdout.take().expect("asked for above"), usize::try_from(result_bytes).unwrap_or(usize::MAX)),
+            stdout: Drain::of(
+                child.stdout.take().expect("asked for above"),
+                usize::try_from(result_bytes).unwrap_or(usize::MAX),
+            ),
             // More than is kept, so that a secret across the cut is still whole when it is replaced.
             stderr: Drain::of(child.stderr.take().expect("asked for above"), STDERR_BYTES + SECRET_BYTES),
             _stdin: AbortOnDropHandle::new(tokio::spawn(feed(stdin, input))),

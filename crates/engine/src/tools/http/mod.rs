@@ -38,8 +38,8 @@ use wire::Watch;
 use request::Parts;
 
 pub(crate) use request::{Target, canonical};
-pub use tls::Trust;
 pub(super) use tls::Tls;
+pub use tls::Trust;
 
 /// Longest time to connect, and again to shake hands, whatever the tool's own limit (C-250).
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
@@ -151,8 +151,7 @@ async fn addresses(target: &Target, grant: &Grant, names: &Names) -> Result<Vec<
         Ok(Err(error)) => return Err(format!("{target}: the name does not resolve: {error}")),
         Err(_) => return Err(format!("{target}: the name does not resolve within {CONNECT_LIMIT:?}")),
     };
-    let allowed: Vec<IpAddr> =
-        found.iter().copied().filter(|address| may_reach(target, *address, grant)).collect();
+    let allowed: Vec<IpAddr> = found.iter().copied().filter(|address| may_reach(target, *address, grant)).collect();
     match (allowed.is_empty(), found.first()) {
         (true, Some(first)) => Err(format!(
             "{target}: the name leads to the {} address {first}, which the grant does not name",

@@ -132,7 +132,12 @@ mod tests {
     use protocol::tool::Method;
     use std::collections::BTreeMap;
 
-    fn parts_of(method: Method, url: &str, query: &[&str], arguments: &str) -> Result<(String, Option<String>), String> {
+    fn parts_of(
+        method: Method,
+        url: &str,
+        query: &[&str],
+        arguments: &str,
+    ) -> Result<(String, Option<String>), String> {
         let http = Http {
             method,
             url: url.parse().expect("a url"),
@@ -157,7 +162,12 @@ mod tests {
             Ok(("/orders/o-7?n=1&n=2.0&n=true&q=a%20b".to_owned(), None))
         );
         assert_eq!(
-            parts_of(Method::Post, "http://h/o/{id}/x?v=1", &["dry"], r#"{"id":7,"dry":true,"b":1.50,"a":{"z":1,"y":null}}"#),
+            parts_of(
+                Method::Post,
+                "http://h/o/{id}/x?v=1",
+                &["dry"],
+                r#"{"id":7,"dry":true,"b":1.50,"a":{"z":1,"y":null}}"#
+            ),
             Ok(("/o/7/x?v=1&dry=true".to_owned(), body(r#"{"a":{"y":null,"z":1},"b":1.50}"#)))
         );
         assert_eq!(parts_of(Method::Put, "http://h", &[], "{}"), Ok(("/".to_owned(), body("{}"))));

@@ -68,10 +68,10 @@ mod tests {
     fn only_a_definite_answer_to_a_write_is_an_answer() {
         for status in 100..=999 {
             let expected = match status {
-                200..=299 => Verdict::Ok,                                  // C-255
-                307 | 308 => Verdict::RedirectRefused,                     // C-256
-                400..=407 | 409..=499 => Verdict::Error,                   // C-257
-                _ => Verdict::Ambiguous,                                   // C-258, C-121
+                200..=299 => Verdict::Ok,                // C-255
+                307 | 308 => Verdict::RedirectRefused,   // C-256
+                400..=407 | 409..=499 => Verdict::Error, // C-257
+                _ => Verdict::Ambiguous,                 // C-258, C-121
             };
             assert_eq!(verdict(Effect::Write, status, None), expected, "{status}");
         }
