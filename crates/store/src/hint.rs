@@ -2,6 +2,7 @@
 
 use protocol::id::{ApprovalId, RunId};
 use protocol::run::Status;
+use protocol::time::Time;
 
 /// A run changed.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -12,6 +13,8 @@ pub struct Hint {
     pub seq: u32,
     /// How many events the run has now.
     pub events: u32,
+    /// When the earliest of the waits that were opened or changed ends by itself.
+    pub due_at: Option<Time>,
     /// Approvals that were made or changed.
     pub approvals: Vec<ApprovalId>,
 }

@@ -79,11 +79,6 @@ impl Ledger {
         answered.await.map_err(|_| lost())?
     }
 
-    /// The cell that ids of this ledger carry (I-48).
-    pub fn cell(&self) -> u16 {
-        self.inner.shared.config.cell
-    }
-
     /// What is registered, as of the last commit.
     pub fn registry(&self) -> Arc<Registry> {
         self.inner.shared.registry()
@@ -92,6 +87,11 @@ impl Ledger {
     /// The store's clock, never less than the largest time committed.
     pub fn now(&self) -> Time {
         self.inner.shared.now()
+    }
+
+    /// The cell that ids of this ledger carry (I-48).
+    pub fn cell(&self) -> u16 {
+        self.inner.shared.config.cell
     }
 
     /// Hints from now on. A listener that is too slow is told that it missed some, and looks at the store.

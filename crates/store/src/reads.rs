@@ -23,17 +23,6 @@ impl Ledger {
         self.inner.readers.read(move |r| r.run(id)).await
     }
 
-    /// The run that an idempotency key made, with the digest of the request that made it.
-    pub async fn admission(&self, namespace: &str, principal: &str, key: &str) -> Read<Option<(Digest, Run)>> {
-        let [namespace, principal, key] = [namespace, principal, key].map(str::to_owned);
-        self.inner.readers.read(move |r| r.admission(&namespace, &principal, &key)).await
-    }
-
-    /// When the next wait ends by itself, if one does.
-    pub async fn next_due(&self) -> Read<Option<Time>> {
-        self.inner.readers.read(|r| r.next_due()).await
-    }
-
     /// A run with every row that belongs to it, ended ones too.
     pub async fn rows(&self, id: RunId) -> Read<Option<Shown>> {
         self.inner.readers.read(move |r| r.shown(id)).await
@@ -137,6 +126,17 @@ impl Ledger {
     /// What is due at `now`, each list at most `limit` long and `skip` rows on.
     pub async fn due(&self, now: Time, reach: Reach, skip: usize, limit: usize) -> Read<Due> {
         self.inner.readers.read(move |r| r.due(now, reach, skip, limit)).await
+    }
+
+    /// When the next open wait ends by itself; `None` if none does.
+    pub async fn next_due(&self) -> Read<Option<Time>> {
+        self.inner.readers.read(|r| r.next_due()).await
+    }
+
+    /// The run that an idempotency key made, with the digest of the request it came with.
+    pub async fn admission(&self, namespace: &str, principal: &str, key: &str) -> Read<Option<(Digest, Run)>> {
+        let [namespace, principal, key] = [namespace, principal, key].map(str::to_owned);
+        self.inner.readers.read(move |r| r.admission(&namespace, &principal, &key)).await
     }
 
     pub async fn counts(&self) -> Read<Counts> {

@@ -32,6 +32,9 @@ pub async fn equal_requests_make_one_run(world: World) {
     let (again, created) = world.admit(admit()).await.unwrap();
     assert_eq!((again.id, again.status(), created), (run.id, Status::Running, false));
     assert_eq!(world.ledger.counts().await.unwrap().runs, 1);
+    let (digest, found) = world.ledger.admission("default", "ana", "key-1").await.unwrap().unwrap();
+    assert_eq!((digest, found), (world.admission().request_digest, again));
+    assert!(world.ledger.admission("default", "bo", "key-1").await.unwrap().is_none());
 }
 
 pub async fn a_key_with_another_request_is_refused(world: World) {

@@ -103,6 +103,8 @@ pub async fn a_park_leaves_no_worker_and_keeps_its_checkpoint(world: World) {
     let checkpoint = run.checkpoint.as_ref().unwrap();
     assert_eq!((checkpoint.n, checkpoint.token, checkpoint.journal), (1, 1, run.journal));
     assert_eq!(world.ledger.checkpoint(run.id).await.unwrap().unwrap(), b"checkpoint 1");
+    let named = world.ledger.body(run.id, checkpoint.body.digest).await.unwrap().unwrap();
+    assert_eq!(named, b"checkpoint 1");
     let approval = world.ledger.approval(asked.approval).await.unwrap().unwrap().approval;
     assert_eq!(approval.binding.digest(), approval.binding_digest); // C-136
     assert_eq!(approval.expires_at, shown.waits[0].due_at);

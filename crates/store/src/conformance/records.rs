@@ -147,6 +147,8 @@ pub async fn hints_follow_the_commit(world: World) {
     let last = last.expect("a hint is sent for each change");
     assert_eq!((last.status, last.seq, last.events), (Status::AwaitingConsent, run.seq, run.events.len));
     assert_eq!(last.approvals, [asked.approval]);
+    let due = world.shown(run.id).await.waits[0].due_at;
+    assert!(due.is_some() && last.due_at == due && world.ledger.next_due().await.unwrap() == due);
 }
 
 pub async fn time_never_goes_back(world: World) {

@@ -37,6 +37,33 @@ pub(super) enum Found {
     Free(i64),
 }
 
+/// Takes a hash and the three parts of a key.
+const FIND: &str = "SELECT r.n, p.namespace = ?2 AND q.subject = ?3 AND r.idempotency_key = ?4, r.request_digest
+ FROM admission a JOIN run r ON r.n = a.run JOIN pin p ON p.n = r.pin JOIN requester q ON q.n = r.requester
+ WHERE a.hash = ?1";
+
+fn find(statement: &mut Statement<'_>, scoped: Scoped<'_>) -> Result<Found, Fault> {
+    let mut hash = scoped.hash();
+    loop {
+        let values = params![hash, scoped.namespace, scoped.principal, scoped.key];
+        let row = statement.query_row(values, |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, Option<bool>>(1)?, row.get::<_, Option<[u8; 32]>>(2)?))
+        });
+        match row.optional()? {
+            None => return Ok(Found::Free(hash)),
+            Some((run, Some(true), Some(request))) => {
+                return Ok(Found::Known { run, request: Digest::from_bytes(request) });
+            }
+            Some(_) => hash = hash.wrapping_add(1),
+        }
+    }
+}
+
+/// The same, for readers.
+pub(super) fn look_up(db: &Connection, scoped: Scoped<'_>) -> Result<Found, Fault> {
+    find(&mut *db.prepare_cached(FIND)?, scoped)
+}
+
 pub(super) struct Table<'c> {
     find: Statement<'c>,
     insert: Statement<'c>,
@@ -49,13 +76,11 @@ pub(super) struct Table<'c> {
 impl<'c> Table<'c> {
     pub(super) fn prepare(db: &'c Connection) -> rusqlite::Result<Table<'c>> {
         Ok(Table {
-            find: db.prepare(
-                "SELECT r.n, p.namespace = ?2 AND q.subject = ?3 AND r.idempotency_key = ?4, r.request_digest
-                 FROM admission a JOIN run r ON r.n = a.run JOIN pin p ON p.n = r.pin JOIN requester q ON q.n = r.requester
-                 WHERE a.hash = ?1",
-            )?,
+            find: db.prepare(FIND)?,
             insert: db.prepare("INSERT INTO admission (hash, run) VALUES (?1, ?2)")?,
-            holder: db.prepare("SELECT r.id FROM session s JOIN run r ON r.n = s.run WHERE s.namespace = ?1 AND s.session = ?2")?,
+            holder: db.prepare(
+                "SELECT r.id FROM session s JOIN run r ON r.n = s.run WHERE s.namespace = ?1 AND s.session = ?2",
+            )?,
             take: db.prepare("INSERT INTO session (namespace, session, run) VALUES (?1, ?2, ?3)")?,
             free: db.prepare("DELETE FROM session WHERE namespace = ?1 AND session = ?2 AND run = ?3")?,
             request: db.prepare("SELECT request_digest FROM run WHERE n = ?1")?,
@@ -63,20 +88,7 @@ impl<'c> Table<'c> {
     }
 
     pub(super) fn find(&mut self, scoped: Scoped<'_>) -> Result<Found, Fault> {
-        let mut hash = scoped.hash();
-        loop {
-            let values = params![hash, scoped.namespace, scoped.principal, scoped.key];
-            let row = self.find.query_row(values, |row| {
-                Ok((row.get::<_, i64>(0)?, row.get::<_, Option<bool>>(1)?, row.get::<_, Option<[u8; 32]>>(2)?))
-            });
-            match row.optional()? {
-                None => return Ok(Found::Free(hash)),
-                Some((run, Some(true), Some(request))) => {
-                    return Ok(Found::Known { run, request: Digest::from_bytes(request) });
-                }
-                Some(_) => hash = hash.wrapping_add(1),
-            }
-        }
+        find(&mut self.find, scoped)
     }
 
     pub(super) fn insert(&mut self, hash: i64, run: i64) -> Result<(), Fault> {

@@ -374,11 +374,13 @@ impl Work {
 fn hint(change: &Change) -> Hint {
     let run = change.run();
     let approvals = change.rows.approvals.dirty().filter(|(_, mark)| *mark != Mark::Gone);
+    let open = change.rows.waits.dirty().filter(|(wait, mark)| *mark != Mark::Gone && wait.is_open());
     Hint {
         run: run.id,
         status: run.status(),
         seq: run.seq,
         events: run.events.len,
+        due_at: open.filter_map(|(wait, _)| wait.due_at).min(),
         approvals: approvals.map(|(approval, _)| approval.id).collect(),
     }
 }

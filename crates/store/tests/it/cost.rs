@@ -15,6 +15,7 @@ async fn every_scan_reads_an_index_over_live_rows() {
         ("claimable", "USING INDEX run_ready"),
         ("lapsed", "USING INDEX run_claimed"),
         ("waits", "USING INDEX wait_due"),
+        ("next", "USING INDEX wait_due"),
         ("deadlines", "USING INDEX run_deadline"),
         ("stopping", "INDEX obligation_open"),
         ("pending", "USING INDEX approval_pending"),

@@ -22,20 +22,18 @@ fn child() {
         let ledger = Ledger::open(StoreConfig::new(path)).unwrap();
         let clock = std::sync::Arc::new(std::sync::atomic::AtomicI64::new(0));
         let world = std::sync::Arc::new(stasis_store::conformance::World::on(ledger, clock, ()).await);
-        let writers: Vec<_> = (0..8)
-            .map(|_| {
-                let world = std::sync::Arc::clone(&world);
-                tokio::spawn(async move {
-                    loop {
-                        let (run, _) = world.parked().await;
-                        say(&format!("parked {}", run.id));
-                    }
-                })
-            })
-            .collect();
-        for writer in writers {
-            writer.await.unwrap();
+        let mut writers = tokio::task::JoinSet::new();
+        for _ in 0..8 {
+            let world = std::sync::Arc::clone(&world);
+            writers.spawn(async move {
+                loop {
+                    let (run, _) = world.parked().await;
+                    say(&format!("parked {}", run.id));
+                }
+            });
         }
+        // None of them ends by itself.
+        writers.join_next().await.unwrap().unwrap();
     });
 }
 

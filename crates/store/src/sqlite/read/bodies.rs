@@ -11,10 +11,21 @@ use super::super::{body, fault::Fault, journal};
 use super::Reader;
 
 impl Reader<'_> {
+    /// Any body of a run; its checkpoint and the guest beside it are bodies too, kept apart because they are replaced.
     pub(crate) fn body(self, run: RunId, digest: Digest) -> Result<Option<Vec<u8>>, Fault> {
-        match self.n(run)? {
-            Some(n) => body::of_run(self.db, n, run, digest),
-            None => Ok(None),
+        let Some(n) = self.n(run)? else { return Ok(None) };
+        if let Some(bytes) = body::of_run(self.db, n, run, digest)? {
+            return Ok(Some(bytes));
+        }
+        let Some(checkpoint) = self.stored(run)?.and_then(|stored| stored.run.checkpoint) else { return Ok(None) };
+        if checkpoint.body.digest == digest {
+            return body::beside(self.db, "checkpoint", n, run, checkpoint.body);
+        }
+        match checkpoint.snapshot {
+            Some(snapshot) if snapshot.body.digest == digest => {
+                body::beside(self.db, "snapshot", n, run, snapshot.body)
+            }
+            _ => Ok(None),
         }
     }
 

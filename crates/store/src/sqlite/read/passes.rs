@@ -80,7 +80,7 @@ const OTHERS: &str = "SELECT r.id FROM run r
  LIMIT ?2 OFFSET ?3";
 const WAITS: &str = "SELECT w.id, r.id FROM wait w JOIN run r ON r.n = w.run
  WHERE w.due_at IS NOT NULL AND w.state < 2 AND w.due_at <= ?1 ORDER BY w.due_at LIMIT ?2 OFFSET ?3";
-const NEXT_DUE: &str = "SELECT min(w.due_at) FROM wait w WHERE w.due_at IS NOT NULL AND w.state < 2";
+const NEXT: &str = "SELECT min(w.due_at) FROM wait w WHERE w.due_at IS NOT NULL AND w.state < 2";
 const DEADLINES: &str = "SELECT r.id FROM run r
  WHERE r.deadline IS NOT NULL AND r.finished_at IS NULL AND r.deadline <= ?1 AND r.status NOT IN (7, 8)
  ORDER BY r.deadline LIMIT ?2 OFFSET ?3";
@@ -155,10 +155,10 @@ impl Reader<'_> {
         Ok(())
     }
 
+    /// When the next open wait ends by itself.
     pub(crate) fn next_due(self) -> Result<Option<Time>, Fault> {
-        let mut statement = self.db.prepare_cached(NEXT_DUE)?;
-        let due = statement.query_row([], |row| row.get::<_, Option<i64>>(0))?;
-        Ok(due.map(Time::from_micros))
+        let next = self.db.prepare_cached(NEXT)?.query_row([], |row| row.get::<_, Option<i64>>(0))?;
+        Ok(next.map(Time::from_micros))
     }
 
     pub(crate) fn counts(self) -> Result<Counts, Fault> {
@@ -203,6 +203,7 @@ pub fn scans() -> Vec<(&'static str, String)> {
         ("claimable", CLAIMABLE),
         ("lapsed", LAPSED),
         ("waits", WAITS),
+        ("next", NEXT),
         ("deadlines", DEADLINES),
         ("stopping", STOPPING),
     ];

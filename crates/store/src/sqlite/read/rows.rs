@@ -49,11 +49,10 @@ impl Reader<'_> {
     }
 
     pub(crate) fn admission(self, namespace: &str, principal: &str, key: &str) -> Result<Option<(Digest, Run)>, Fault> {
-        let mut table = admission::Table::prepare(self.db)?;
-        let Found::Known { run, request } = table.find(Scoped { namespace, principal, key })? else {
-            return Ok(None);
-        };
-        Ok(self.stored_n(run)?.map(|stored| (request, stored.run)))
+        match admission::look_up(self.db, Scoped { namespace, principal, key })? {
+            Found::Known { run, request } => Ok(self.stored_n(run)?.map(|stored| (request, stored.run))),
+            Found::Free(_) => Ok(None),
+        }
     }
 
     /// The number of a run, even of one that cannot be read.
