@@ -9,6 +9,7 @@ use protocol::tool::registry::check_references;
 use protocol::tool::{Connector, ToolSpec};
 
 use super::document;
+use super::fault::Fault;
 use super::reader::{Reader, Section, Value};
 use super::tree::{Entry, Item, Node, Table};
 use crate::tools::{Grant, Host, Reference};
@@ -108,8 +109,10 @@ fn as_spec(value: &Value<'_>, table: &Table) -> Option<Table> {
         let name = NAMES.iter().find(|(_, file)| file == key).map_or(key.as_str(), |(document, _)| document);
         let mut entry = entry.clone();
         match name {
-            "command" => settle_command(value.reader, &mut entry.node),
-            "http" => inside(&mut entry.node, "headers", |node| settle_secrets(value.reader, node)),
+            "command" => settle_command(value.reader, &format!("{}.command", value.path), &mut entry.node),
+            "http" => inside(&mut entry.node, "headers", |node| {
+                settle_secrets(value.reader, &format!("{}.http.headers", value.path), node);
+            }),
             _ => {}
         }
         out.insert(name.to_owned(), entry);
@@ -118,7 +121,7 @@ fn as_spec(value: &Value<'_>, table: &Table) -> Option<Table> {
 }
 
 /// Paths of a command start at the file's folder, and a list of variables is a table of inherited ones.
-fn settle_command(reader: &Reader, node: &mut Node) {
+fn settle_command(reader: &Reader, path: &str, node: &mut Node) {
     inside(node, "argv", |argv| {
         if let Item::List(items) = &mut argv.item
             && let Some(Node { item: Item::Text(program), .. }) = items.first_mut()
@@ -141,16 +144,20 @@ fn settle_command(reader: &Reader, node: &mut Node) {
                 env.item = Item::Table(Table(names.into_iter().collect()));
             }
         }
-        settle_secrets(reader, env);
+        settle_secrets(reader, &format!("{path}.env"), env);
     });
 }
 
-/// Files of secrets start at the file's folder.
-fn settle_secrets(reader: &Reader, node: &mut Node) {
+/// Files of secrets start at the file's folder. A reference that can never be resolved is a fault now, not at dispatch.
+fn settle_secrets(reader: &Reader, path: &str, node: &mut Node) {
     let Item::Table(table) = &mut node.item else { return };
-    for entry in table.0.values_mut() {
+    for (key, entry) in &mut table.0 {
         inside(&mut entry.node, "secret", |node| {
             if let Item::Text(text) = &mut node.item {
+                if Reference::parse(text).is_none() {
+                    let key = format!("{path}.{key}.secret");
+                    reader.fault(Fault::at(&node.place, key, "a secret is `env:NAME` or `file:PATH`"));
+                }
                 *text = absolute(reader, text);
             }
         });

@@ -85,6 +85,13 @@ fn the_example_of_the_specification_is_read_whole() {
 }
 
 #[test]
+fn the_files_that_are_given_away_are_sound() {
+    let refund = read(include_str!("../../../../examples/refund/stasis.toml"));
+    assert!(refund.tools.iter().any(|tool| tool.spec.name == "payments.refund"));
+    read(include_str!("../../../cli/first/stasis.toml"));
+}
+
+#[test]
 fn every_fault_is_told_at_once_with_line_key_and_nearest_key() {
     let text = r#"
 [worker]
@@ -235,6 +242,8 @@ fn faults_of_a_tool_stand_at_their_lines() {
         "recovery = \"lookup\"\nlookup = { tool = \"payments.find\", arguments = {} }",
     );
     assert_eq!(faults(&lookup), ["7 tool[0].lookup.tool: `payments.find` is not among the tools"]); // C-13
+    let secret = faults(&TOOL.replace("env:PAY_TOKEN", "env:PAY-TOKEN"));
+    assert_eq!(secret, ["9 tool[0].http.headers.Authorization.secret: a secret is `env:NAME` or `file:PATH`"]); // I-61
     for unsupported in ["operands = []", "resource = \"gpu\""] {
         assert_eq!(faults(&format!("{TOOL}{unsupported}\n")).len(), 1, "{unsupported}");
     }
