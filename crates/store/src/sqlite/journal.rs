@@ -4,11 +4,11 @@ use protocol::call::Receipt;
 use protocol::digest::Digest;
 use protocol::id::{ReceiptId, RunId};
 use protocol::journal::{self, Entropy, Other};
-use protocol::json;
 use protocol::rows::LogLine;
 use rusqlite::{Connection, Row, Statement, params};
 
 use super::codec::{Malformed, Reader, Writer};
+use super::compact::{compact, expand};
 use super::fault::{Fault, Fields};
 
 pub(super) fn read_entry(row: &Row<'_>, run: RunId) -> Result<journal::Row, Fault> {
@@ -66,9 +66,8 @@ pub(super) fn read_receipt(row: &Row<'_>, run: RunId) -> Result<Receipt, Fault> 
     let n = f.uint("n")?;
     let id = ReceiptId::new(f.digest("id")?);
     let digest: Digest = f.digest("digest")?;
-    let record = f.text("record")?;
-    let record =
-        json::Canonical::from_stored(record.as_bytes()).ok_or_else(|| f.corrupt("record", "is not canonical JSON"))?;
+    let record = f.blob("record")?;
+    let record = expand(record).map_err(|malformed| f.corrupt("record", malformed))?;
     Ok(Receipt { run, n, id, digest, record })
 }
 
@@ -100,7 +99,7 @@ impl<'c> Table<'c> {
 
     pub(super) fn receipt(&mut self, n: i64, receipt: &Receipt) -> Result<(), Fault> {
         let (id, digest) = (receipt.id.digest(), receipt.digest);
-        self.receipt.execute(params![n, receipt.n, id.as_bytes(), digest.as_bytes(), receipt.record.as_str()])?;
+        self.receipt.execute(params![n, receipt.n, id.as_bytes(), digest.as_bytes(), compact(&receipt.record)])?;
         Ok(())
     }
 

@@ -10,6 +10,7 @@ mod call;
 mod check;
 mod checkpoint;
 mod codec;
+mod compact;
 mod event;
 mod fault;
 mod journal;

@@ -71,7 +71,7 @@ async fn an_altered_event_is_found_by_its_digest() {
     let run = world.queued().await;
     let db = home.tamper();
     let pack: Vec<u8> = db.query_row("SELECT pack FROM event", [], |row| row.get(0)).unwrap();
-    let at = pack.windows(3).position(|bytes| bytes == b"ana").unwrap();
+    let at = pack.windows(3).position(|bytes| bytes == b"ana").expect("a name stands as it is");
     let mut altered = pack.clone();
     altered[at..at + 3].copy_from_slice(b"eve");
     db.execute("UPDATE event SET pack = ?1", [altered]).unwrap();

@@ -307,7 +307,7 @@ CREATE TABLE receipt (
     n INTEGER NOT NULL,
     id BLOB NOT NULL,
     digest BLOB NOT NULL,
-    record TEXT NOT NULL,
+    record BLOB NOT NULL,
     PRIMARY KEY (run, n)
 ) WITHOUT ROWID;
 

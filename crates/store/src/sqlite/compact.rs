@@ -1,0 +1,290 @@
+//! Canonical JSON of records in fewer bytes: digests and ids as their bytes, known keys as one number.
+//!
+//! Facts of events and receipts are mostly digests, ids and the same few keys. Canonical JSON has no byte below 0x20, so
+//! those bytes mark what was replaced; everything else stands as it is. Invariant: [`expand`] gives back exactly the
+//! text that [`compact`] was given, or refuses the bytes.
+
+use protocol::id::*;
+use protocol::json::{self, Canonical};
+
+use super::codec::Malformed;
+
+/// A digest in quotes: 32 bytes follow.
+const DIGEST: u8 = 1;
+/// An id in quotes: its kind and 16 bytes follow.
+const ID: u8 = 2;
+/// A key with its quotes and colon: its number in [`KEYS`] follows.
+const KEY: u8 = 3;
+
+/// The keys of event facts and receipts. The place of a key is its number in stored rows: new keys are added at the end.
+const KEYS: [&str; 58] = [
+    "applied",
+    "approval",
+    "arguments",
+    "arguments_digest",
+    "asked_arguments",
+    "at",
+    "attempt",
+    "by",
+    "call",
+    "cause",
+    "checkpoint",
+    "checkpoint_digest",
+    "code",
+    "deadline",
+    "ended_at",
+    "expires_at",
+    "gate_at",
+    "grant",
+    "hop",
+    "identity",
+    "input_digest",
+    "key",
+    "kind",
+    "message",
+    "method",
+    "n",
+    "outcome",
+    "parent",
+    "pattern_digest",
+    "plan",
+    "plan_digest",
+    "policy",
+    "prev",
+    "principal",
+    "priority",
+    "queue",
+    "receipt_digest",
+    "receipt_id",
+    "ref",
+    "result",
+    "result_digest",
+    "revision",
+    "run",
+    "schema",
+    "separate_requester",
+    "settles",
+    "snapshot",
+    "text",
+    "token",
+    "tool",
+    "tool_digest",
+    "verdict",
+    "wait",
+    "waits",
+    "why",
+    "worker",
+    "workflow",
+    "strength",
+];
+
+/// The prefixes of ids. The place of a prefix is its number in stored rows.
+const PREFIXES: [&str; 12] = [
+    RunId::PREFIX,
+    ApprovalId::PREFIX,
+    CallId::PREFIX,
+    WaitId::PREFIX,
+    WorkerId::PREFIX,
+    PatternId::PREFIX,
+    TokenId::PREFIX,
+    JobId::PREFIX,
+    SignalId::PREFIX,
+    GrantId::PREFIX,
+    LinkId::PREFIX,
+    MessageId::PREFIX,
+];
+
+const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+const ID_DIGITS: usize = 26;
+const SHA256: &str = "sha256:";
+
+/// The text in fewer bytes.
+pub(super) fn compact(text: &Canonical) -> Vec<u8> {
+    let text = text.as_bytes();
+    let mut out = Vec::with_capacity(text.len());
+    let mut at = 0;
+    while at < text.len() {
+        // In canonical JSON an escaped quote follows a backslash; a text with one is left as it is by what follows.
+        let used = if text[at] == b'"' { replace(&text[at + 1..], &mut out) } else { None };
+        match used {
+            Some(used) => at += 1 + used,
+            None => {
+                out.push(text[at]);
+                at += 1;
+            }
+        }
+    }
+    out
+}
+
+/// Replaces what stands after an opening quote, and says how many bytes it had.
+fn replace(rest: &[u8], out: &mut Vec<u8>) -> Option<usize> {
+    let len = rest.iter().position(|byte| *byte == b'"')?;
+    let word = std::str::from_utf8(&rest[..len]).ok()?;
+    if rest.get(len + 1) == Some(&b':')
+        && let Some(key) = KEYS.iter().position(|key| *key == word)
+    {
+        out.extend_from_slice(&[KEY, key as u8]);
+        return Some(len + 2);
+    }
+    if let Some(digest) = word.strip_prefix(SHA256).and_then(hex) {
+        out.push(DIGEST);
+        out.extend_from_slice(&digest);
+        return Some(len + 1);
+    }
+    let (kind, digits) =
+        PREFIXES.iter().enumerate().find_map(|(kind, prefix)| Some((kind, word.strip_prefix(prefix)?)))?;
+    let number = base32(digits)?;
+    out.extend_from_slice(&[ID, kind as u8]);
+    out.extend_from_slice(&number.to_be_bytes());
+    Some(len + 1)
+}
+
+/// The text that was made compact.
+pub(super) fn expand(bytes: &[u8]) -> Result<Canonical, Malformed> {
+    let mut text = Vec::with_capacity(2 * bytes.len());
+    let mut rest = bytes;
+    while let Some((first, after)) = rest.split_first() {
+        rest = match *first {
+            DIGEST => {
+                let (digest, after) = after.split_first_chunk::<32>().ok_or(Malformed("a digest"))?;
+                text.push(b'"');
+                text.extend_from_slice(SHA256.as_bytes());
+                digest.iter().for_each(|byte| text.extend_from_slice(&hex_digits(*byte)));
+                text.push(b'"');
+                after
+            }
+            ID => {
+                let (kind, after) = after.split_first().ok_or(Malformed("an id"))?;
+                let (number, after) = after.split_first_chunk::<16>().ok_or(Malformed("an id"))?;
+                let prefix = PREFIXES.get(usize::from(*kind)).ok_or(Malformed("a kind of id"))?;
+                text.push(b'"');
+                text.extend_from_slice(prefix.as_bytes());
+                text.extend_from_slice(&base32_digits(u128::from_be_bytes(*number)));
+                text.push(b'"');
+                after
+            }
+            KEY => {
+                let (key, after) = after.split_first().ok_or(Malformed("a key"))?;
+                let key = KEYS.get(usize::from(*key)).ok_or(Malformed("a known key"))?;
+                text.push(b'"');
+                text.extend_from_slice(key.as_bytes());
+                text.extend_from_slice(b"\":");
+                after
+            }
+            byte => {
+                text.push(byte);
+                after
+            }
+        };
+    }
+    json::Canonical::from_stored(&text).ok_or(Malformed("canonical JSON"))
+}
+
+fn hex(digits: &str) -> Option<[u8; 32]> {
+    let digits: &[u8; 64] = digits.as_bytes().try_into().ok()?;
+    let digit = |byte: u8| match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'a'..=b'f' => Some(byte - b'a' + 10),
+        _ => None,
+    };
+    let mut bytes = [0; 32];
+    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+        *byte = digit(pair[0])? << 4 | digit(pair[1])?;
+    }
+    Some(bytes)
+}
+
+fn hex_digits(byte: u8) -> [u8; 2] {
+    [byte >> 4, byte & 15].map(|nibble| b"0123456789abcdef"[usize::from(nibble)])
+}
+
+/// The value of each digit; 32 is none.
+const VALUES: [u8; 256] = {
+    let mut values = [32; 256];
+    let mut at = 0;
+    while at < 32 {
+        values[ALPHABET[at] as usize] = at as u8;
+        at += 1;
+    }
+    values
+};
+
+fn base32(digits: &str) -> Option<u128> {
+    let digits: &[u8; ID_DIGITS] = digits.as_bytes().try_into().ok()?;
+    // 26 digits hold 130 bits: the first may use only three of its five.
+    if VALUES[usize::from(digits[0])] > 7 {
+        return None;
+    }
+    digits.iter().try_fold(0u128, |number, digit| {
+        let value = VALUES[usize::from(*digit)];
+        (value < 32).then_some(number << 5 | u128::from(value))
+    })
+}
+
+fn base32_digits(number: u128) -> [u8; ID_DIGITS] {
+    std::array::from_fn(|place| ALPHABET[(number >> (5 * (ID_DIGITS - 1 - place))) as usize & 31])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use protocol::digest::Digest;
+    use protocol::time::Time;
+
+    fn canonical(value: &serde_json::Value) -> Canonical {
+        json::to_canonical(value).unwrap()
+    }
+
+    #[test]
+    fn digests_ids_and_keys_take_fewer_bytes_and_read_back() {
+        let run = RunId::mint(Time::from_millis(1_796_031_000_000), 7, u64::MAX);
+        let text = canonical(&serde_json::json!({
+            "run": run, "call": CallId::mint(Time::EPOCH, 0, 1), "arguments_digest": Digest::of("x"), "other": [run, "run"],
+            "tool": "a \"quoted\" sha256:", "hop": 3, "prev": null,
+        }));
+        let bytes = compact(&text);
+        assert!(bytes.len() * 3 < text.len() * 2, "{} of {}", bytes.len(), text.len());
+        assert_eq!(expand(&bytes).unwrap(), text);
+    }
+
+    #[test]
+    fn almost_digests_and_ids_are_left_as_they_are() {
+        let upper = Digest::of("x").to_string().replace("sha256:", "sha256:A");
+        for word in
+            [upper.as_str(), "sha256:", "run_", "run_81m8nwmbe0e00bsaekf59edd1r", "run_01M8nwmbe0e00bsaekf59edd1r"]
+        {
+            let text = canonical(&serde_json::json!({ "by": word }));
+            assert_eq!(expand(&compact(&text)).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn no_two_keys_or_prefixes_are_the_same() {
+        assert_eq!(std::collections::BTreeSet::from(KEYS).len(), KEYS.len());
+        assert_eq!(std::collections::BTreeSet::from(PREFIXES).len(), PREFIXES.len());
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_reads_back(keys in proptest::collection::vec(".{0,12}", 0..6), digest: [u8; 32], bits: u128) {
+            let id = base32_digits(bits);
+            let id = format!("apr_{}", std::str::from_utf8(&id).unwrap());
+            let mut map = serde_json::Map::new();
+            for (at, key) in keys.iter().enumerate() {
+                let value = [key.clone(), Digest::from_bytes(digest).to_string(), id.clone()][at % 3].clone();
+                map.insert(key.clone(), value.into());
+            }
+            // A text that strict JSON refuses never becomes a record.
+            if let Ok(text) = json::to_canonical(&map) {
+                prop_assert_eq!(expand(&compact(&text)).unwrap(), text);
+            }
+        }
+
+        #[test]
+        fn no_bytes_panic(bytes: Vec<u8>) {
+            let _ = expand(&bytes);
+        }
+    }
+}
