@@ -1,0 +1,130 @@
+//! Text of others, made safe to look at.
+//!
+//! Owns which characters are marked and how (C-140): whatever a reader's eye would miss, or a screen would obey, is
+//! drawn as a mark that names its code point. Never shortens a text without saying so, and never changes one that is
+//! hashed: a mark can be read back to the character it stands for.
+
+use maud::{Markup, html};
+
+/// The text with a mark for every character that would not be seen. Line breaks stay line breaks, behind a mark.
+pub(super) fn shown(text: &str) -> Markup {
+    html! {
+        @for piece in pieces(text) {
+            @match piece {
+                Piece::Plain(plain) => (plain),
+                Piece::Hidden('\n') => { b.mark.quiet title="line break" data-code="a" { "↵" } "\n" },
+                Piece::Hidden(hidden) => b.mark title=(name(hidden)) data-code=(format!("{:x}", u32::from(hidden))) {
+                    "U+" (format!("{:04X}", u32::from(hidden)))
+                },
+            }
+        }
+    }
+}
+
+/// The same in one line of at most `width` characters, with an ellipsis where it was cut: for lists only.
+pub(super) fn brief(text: &str, width: usize) -> Markup {
+    let cut = text.chars().count() > width;
+    let kept: String = text.chars().take(if cut { width.saturating_sub(1) } else { width }).collect();
+    html! { (shown(&kept.replace('\n', " "))) @if cut { span.soft title="shortened; open it to see the whole" { "…" } } }
+}
+
+/// Whether a reader would not see this character, or a screen would obey it.
+pub(super) fn is_hidden(character: char) -> bool {
+    character.is_control()
+        || matches!(u32::from(character),
+            0xA0 | 0xAD | 0x34F | 0x61C | 0x115F | 0x1160 | 0x1680 | 0x17B4 | 0x17B5 | 0x180B..=0x180F
+            | 0x2000..=0x200F | 0x2028..=0x202F | 0x205F..=0x206F | 0x2800 | 0x3000 | 0x3164 | 0xE000..=0xF8FF
+            | 0xFE00..=0xFE0F | 0xFEFF | 0xFFA0 | 0xFFF0..=0xFFFF | 0x1D173..=0x1D17A | 0xE0000..=0x10FFFF)
+}
+
+/// What stands between two marks, or a mark.
+enum Piece<'a> {
+    Plain(&'a str),
+    Hidden(char),
+}
+
+fn pieces(text: &str) -> Vec<Piece<'_>> {
+    let mut pieces = Vec::new();
+    let mut from = 0;
+    for (at, character) in text.char_indices().filter(|(_, character)| is_hidden(*character)) {
+        if from < at {
+            pieces.push(Piece::Plain(&text[from..at]));
+        }
+        pieces.push(Piece::Hidden(character));
+        from = at + character.len_utf8();
+    }
+    if from < text.len() {
+        pieces.push(Piece::Plain(&text[from..]));
+    }
+    pieces
+}
+
+/// What a mark stands for, for those that people ask about.
+fn name(character: char) -> &'static str {
+    match u32::from(character) {
+        0x09 => "tab",
+        0x1B => "escape",
+        0xA0 | 0x202F => "space that does not break",
+        0xAD => "soft hyphen",
+        0x200B | 0x2060 | 0xFEFF => "space without width",
+        0x200C | 0x200D => "joiner without width",
+        0x61C | 0x200E | 0x200F => "direction mark",
+        0x202A..=0x202E => "turns the direction of the text that follows",
+        0x2066..=0x2069 => "isolates the direction of the text that follows",
+        0x2028 | 0x2029 => "separator of lines",
+        0xE000..=0xF8FF | 0xF0000..=0x10FFFF => "private use: looks different on every screen",
+        0xFE00..=0xFE0F | 0xE0100..=0xE01EF => "variation selector",
+        0xE0000..=0xE007F => "tag character",
+        0x1680 | 0x2000..=0x200A | 0x205F | 0x3000 => "unusual space",
+        _ if character.is_control() => "control character",
+        _ => "invisible character",
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// Reads what a page shows back into the text it stands for: marks to characters, references to what they escape.
+    pub(in super::super) fn read_back(markup: &str) -> String {
+        let mut text = String::new();
+        let mut rest = markup;
+        while let Some(at) = rest.find("<b class=\"mark") {
+            text.push_str(&rest[..at]);
+            let (tag, after) = rest[at..].split_once('>').unwrap();
+            let code = tag.split("data-code=\"").nth(1).unwrap().split('"').next().unwrap();
+            text.push(char::from_u32(u32::from_str_radix(code, 16).unwrap()).unwrap());
+            rest = after.split_once("</b>").unwrap().1;
+            rest = if code == "a" { rest.strip_prefix('\n').unwrap() } else { rest };
+        }
+        text.push_str(rest);
+        text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&")
+    }
+
+    #[test]
+    fn what_is_not_seen_is_marked_and_reads_back() {
+        let text =
+            "pay \u{202e}05.2\u{202c} to\u{200b}day\u{a0}\u{7f}\u{1b}[2K\u{ad}\u{e0041}\u{fe0f} & <b>all</b>\nend";
+        let page = shown(text).into_string();
+        for mark in ["U+202E", "U+202C", "U+200B", "U+00A0", "U+007F", "U+001B", "U+00AD", "U+E0041", "U+FE0F"] {
+            assert!(page.contains(mark), "{mark} in {page}"); // C-140
+        }
+        assert!(page.chars().all(|c| c == '\n' || !is_hidden(c)), "{page}"); // C-140
+        assert!(page.contains("&lt;b&gt;all&lt;/b&gt;"), "{page}"); // I-52
+        assert_eq!(read_back(&page), text); // C-285
+    }
+
+    #[test]
+    fn letters_of_every_script_stay_as_they_are() {
+        for text in ["Zürich", "東京", "שלום", "مرحبا", "naïve", "😀", "e\u{301}"] {
+            assert_eq!(shown(text).into_string(), text);
+        }
+    }
+
+    #[test]
+    fn a_line_for_a_list_says_where_it_was_cut() {
+        assert_eq!(brief("abc\u{7}", 9).into_string().matches("U+0007").count(), 1); // C-140
+        assert!(brief("abcdef", 4).into_string().starts_with("abc<span"));
+        assert_eq!(brief("ab\ncd", 9).into_string(), "ab cd");
+    }
+}
