@@ -148,6 +148,11 @@ impl Ledger {
         self.inner.readers.read(|r| r.check()).await
     }
 
+    /// Copies the store into a new file while it is in use, and checks the copy (I-14a).
+    pub async fn backup(&self, to: std::path::PathBuf) -> Read<Check> {
+        self.inner.readers.read(move |r| r.backup(&to)).await
+    }
+
     /// The approvals of a run that are still pending, oldest first (I-42).
     pub async fn pending(&self, run: RunId) -> Read<Vec<Approval>> {
         let rows = self.rows(run).await?;

@@ -1,6 +1,9 @@
 //! What `doctor` asks: are the pages of the store sound. That it is durable was asserted when it was opened.
 
+use std::path::Path;
+
 use rusqlite::Connection;
+use rusqlite::backup::Backup;
 
 use super::fault::Fault;
 
@@ -17,6 +20,16 @@ pub struct Check {
     pub free_pages: u64,
     /// What SQLite finds wrong with its pages; empty if nothing.
     pub faults: Vec<String>,
+}
+
+/// Copies the store, as it is in the reader's snapshot, into a new file, and reads every page of the copy (I-14a).
+pub(super) fn backup(db: &Connection, to: &Path) -> Result<Check, Fault> {
+    if to.exists() {
+        return Err(Fault::Broken(format!("{} exists already", to.display())));
+    }
+    let mut copy = Connection::open(to)?;
+    Backup::new(db, &mut copy)?.step(-1)?;
+    check(&copy)
 }
 
 /// Reads every page.

@@ -1,5 +1,6 @@
 //! The SQLite ledger, from the outside.
 
+mod commit;
 mod conformance;
 mod cost;
 mod crash;

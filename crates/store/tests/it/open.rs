@@ -97,3 +97,34 @@ async fn a_renewal_is_a_time_that_the_clock_never_falls_behind() {
     home.clock.fetch_sub(Duration::from_secs(20).as_micros() as i64, Ordering::SeqCst);
     assert_eq!(home.open().unwrap().now(), at); // C-1
 }
+
+#[tokio::test]
+async fn a_backup_is_a_store_with_the_same_runs() {
+    let home = Home::new();
+    let world = home.world().await;
+    let (run, _) = world.parked().await;
+    let copy = Home::new();
+    let check = world.ledger.backup(copy.path()).await.unwrap();
+    assert!(check.faults.is_empty()); // I-14a
+    assert!(world.ledger.backup(copy.path()).await.is_err());
+    let later = world.queued().await;
+    let ledger = copy.open().unwrap();
+    assert_eq!(ledger.rows(run.id).await.unwrap().unwrap(), world.shown(run.id).await); // I-14a
+    assert!(ledger.run(later.id).await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn a_store_that_somebody_else_writes_to_is_not_ready_and_says_so() {
+    let home = Home::new();
+    let world = home.world().await;
+    let db = home.tamper();
+    db.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let (told, also) = tokio::join!(world.admit(world.admission()), world.admit(world.admission()));
+    for told in [told, also] {
+        assert!(matches!(told, Err(stasis_store::TransactError::Unavailable { .. })), "{told:?}");
+    }
+    assert!(!world.ledger.ready());
+    db.execute_batch("ROLLBACK").unwrap();
+    world.queued().await;
+    assert!(world.ledger.ready());
+}

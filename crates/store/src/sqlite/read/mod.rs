@@ -91,6 +91,10 @@ impl Reader<'_> {
     pub(crate) fn check(self) -> Result<Check, Fault> {
         check::check(self.db)
     }
+
+    pub(crate) fn backup(self, to: &std::path::Path) -> Result<Check, Fault> {
+        check::backup(self.db, to)
+    }
 }
 
 fn snapshot<T>(db: &Connection, names: &Names, read: impl FnOnce(Reader<'_>) -> Result<T, Fault>) -> Result<T, Fault> {
