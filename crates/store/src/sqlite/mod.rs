@@ -18,6 +18,7 @@ mod migrate;
 mod names;
 mod obligation;
 mod open;
+mod packed;
 mod read;
 mod registry;
 mod run;
