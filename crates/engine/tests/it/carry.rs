@@ -1,0 +1,241 @@
+//! Programs from their start to their end, over parks, restarts and people.
+
+use crate::desk::{Desk, Setting, local, request};
+use protocol::approval::Verdict;
+use protocol::call::OutcomeStatus;
+use protocol::code::Code;
+use protocol::run::Status;
+use std::time::Duration;
+
+const REFUND: &str = r#"
+order = payments.order(order_id=inputs["id"])
+receipt = payments.refund(order_id=order["id"], amount=order["amount"])
+mail.send(to="customer@example.com")
+result = {"refunded": order["amount"], "receipt": receipt}
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_without_calls_ends_in_its_result() {
+    let desk = Desk::open().await;
+    let run = desk.run("result = inputs['a'] + 1", r#"{"a": 41}"#).await;
+    assert_eq!(desk.result(&run).await, "42"); // W-115
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_stops_for_a_person_and_comes_back() {
+    let desk = Desk::open().await;
+    let run = desk.run(REFUND, r#"{"id": "o-7"}"#).await;
+    assert_eq!(run.status(), Status::AwaitingConsent); // R-174
+    assert!(desk.engine.guests().is_empty()); // R-174
+    let pending = desk.pending(run.id).await;
+    assert_eq!(pending.len(), 1);
+    assert!(desk.payments.applied().is_empty()); // C-88
+    desk.decide(pending[0].id, Verdict::Approve).await.expect("approved");
+    let run = desk.ended(run.id).await;
+    assert_eq!(desk.result(&run).await, r#"{"receipt":{"applied":true},"refunded":250.5}"#);
+    let applied = desk.payments.applied();
+    let bodies: Vec<_> = applied.iter().map(|e| (e.path, e.body.as_str())).collect();
+    assert_eq!(
+        bodies,
+        [("/refunds", r#"{"amount":250.5,"order_id":"o-7"}"#), ("/mails", r#"{"to":"customer@example.com"}"#)]
+    ); // C-68
+    assert!(applied[0].key.starts_with("stasis-")); // C-254
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_parked_run_returns_in_another_engine() {
+    let desk = Desk::open().await;
+    let run = desk.run(REFUND, r#"{"id": "o-7"}"#).await;
+    let desk = desk.reopen(Setting::default()).await;
+    let pending = desk.pending(run.id).await;
+    desk.decide(pending[0].id, Verdict::Approve).await.expect("approved");
+    let run = desk.ended(run.id).await;
+    assert_eq!(run.status(), Status::Done); // R-344
+    assert_eq!(desk.payments.applied().len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hot_wait_keeps_its_guest_and_its_hop() {
+    let setting = Setting { hot: Duration::from_secs(50), ..Setting::default() };
+    let desk = Desk::with(setting).await;
+    desk.register(REFUND).await.expect("registered");
+    let started = desk.engine.start_run(local(), request(r#"{"id": "o-7"}"#)).await.expect("started");
+    let id = started.run.id;
+    let approval = loop {
+        if let Some(found) = desk.pending(id).await.first() {
+            break found.id;
+        }
+        tokio::task::yield_now().await;
+    };
+    desk.decide(approval, Verdict::Approve).await.expect("approved");
+    let run = desk.ended(id).await;
+    assert_eq!((run.status(), run.seq), (Status::Done, 0)); // R-172
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_no_reaches_the_program_as_an_error() {
+    let desk = Desk::open().await;
+    let source = r#"
+try:
+    payments.refund(order_id="o-1", amount=500)
+except stasis.Rejected as error:
+    result = [error.code, error.by, error.reason]
+"#;
+    let run = desk.run(source, "{}").await;
+    let pending = desk.pending(run.id).await;
+    desk.decide(pending[0].id, Verdict::Reject).await.expect("rejected");
+    let run = desk.ended(run.id).await;
+    assert_eq!(desk.result(&run).await, r#"["approval_rejected",["local"],"because"]"#); // W-140
+    assert!(desk.payments.applied().is_empty()); // C-88
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_edit_is_what_runs_and_the_program_is_told() {
+    let desk = Desk::open().await;
+    let source = r#"
+payments.refund(order_id="o-1", amount=500)
+result = [stasis.last()["edited"], stasis.last()["arguments"]["amount"]]
+"#;
+    let run = desk.run(source, "{}").await;
+    let pending = desk.pending(run.id).await;
+    let edit = r#"{"order_id": "o-1", "amount": 120}"#;
+    desk.decide_with(pending[0].id, Verdict::Approve, Some(edit)).await.expect("edited");
+    let run = desk.ended(run.id).await;
+    assert_eq!(desk.result(&run).await, "[true,120]"); // C-186 W-147
+    assert_eq!(desk.payments.applied()[0].body, r#"{"amount":120,"order_id":"o-1"}"#); // C-184
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn several_questions_of_one_batch_are_decided_alone() {
+    let desk = Desk::open().await;
+    let source = r#"
+done = stasis.parallel(
+    payments.refund.later(order_id="a", amount=101),
+    payments.refund.later(order_id="b", amount=102),
+    payments.order.later(order_id="c"),
+    errors="return",
+)
+result = [type(d).__name__ for d in done]
+"#;
+    let run = desk.run(source, "{}").await;
+    let pending = desk.pending(run.id).await;
+    assert_eq!(pending.len(), 2); // W-131
+    desk.decide(pending[1].id, Verdict::Approve).await.expect("approved");
+    let run = loop {
+        let run = desk.stopped(run.id).await;
+        if run.seq == 1 {
+            break run;
+        }
+    };
+    assert_eq!(run.status(), Status::AwaitingConsent); // R-185
+    assert_eq!(desk.payments.applied().len(), 1); // W-131: dispatched without waiting for the other
+    desk.decide(pending[0].id, Verdict::Reject).await.expect("rejected");
+    let run = desk.ended(run.id).await;
+    assert_eq!(desk.result(&run).await, r#"["Rejected","dict","dict"]"#); // W-133
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gate_asks_and_tells_the_decision() {
+    let desk = Desk::open().await;
+    let source = r#"
+decision = stasis.gate("Ship it?", details={"version": 3})
+result = [decision.approved, decision.by, decision.status]
+"#;
+    let run = desk.run(source, "{}").await;
+    assert_eq!(run.status(), Status::AwaitingConsent); // C-132
+    let pending = desk.pending(run.id).await;
+    assert_eq!(pending[0].kind(), protocol::approval::Kind::Gate); // C-130
+    desk.decide(pending[0].id, Verdict::Approve).await.expect("approved");
+    let run = desk.ended(run.id).await;
+    assert_eq!(desk.result(&run).await, r#"[true,["local"],"approved"]"#); // W-263
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unknown_outcome_asks_what_happened() {
+    let desk = Desk::open().await;
+    let run = desk.run("mail.drop()\nresult = 'sent'", "{}").await;
+    assert_eq!(run.status(), Status::AwaitingConsent); // R-302
+    let pending = desk.pending(run.id).await;
+    assert_eq!(pending[0].kind(), protocol::approval::Kind::Settle); // C-232
+    let calls = desk.engine.ledger().calls(run.id).await.expect("read").expect("a run");
+    assert!(matches!(calls[0].state, protocol::call::State::Ambiguous(_))); // C-121
+    desk.decide(pending[0].id, Verdict::DidNotHappen).await.expect("settled");
+    let run = desk.ended(run.id).await;
+    let failure = run.failure().expect("R-305: an error that nobody caught");
+    assert!(failure.message.contains("effect_not_executed"), "{failure:?}"); // C-238
+    assert_eq!(desk.payments.applied().len(), 1); // C-239: nothing was sent again
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn giving_up_fails_the_run() {
+    let desk = Desk::open().await;
+    let run = desk.run("mail.drop()\nresult = 'sent'", "{}").await;
+    let pending = desk.pending(run.id).await;
+    desk.decide(pending[0].id, Verdict::GiveUp).await.expect("given up");
+    let run = desk.ended(run.id).await;
+    let failure = run.failure().expect("failed");
+    assert_eq!(failure.code, Code::EffectAbandoned); // C-238
+    assert!(failure.message.starts_with("effect abandoned: call_")); // R-305
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_error_of_the_program_fails_its_run_with_its_line() {
+    let desk = Desk::open().await;
+    let run = desk.run("x = 1\nraise ValueError('no such order')", "{}").await;
+    let failure = run.failure().expect("failed");
+    assert_eq!((failure.code, failure.message.as_str()), (Code::StepFailed, "ValueError: no such order")); // W-150
+    assert!(failure.detail.as_ref().is_some_and(|d| d.as_str().contains("\"line\":2"))); // I-41
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn source_that_does_not_compile_is_refused_before_a_run() {
+    let desk = Desk::open().await;
+    let Err(engine::Failure::Source(fault)) = desk.register("x = (").await else { panic!("refused") };
+    assert_eq!(fault.line, 1); // W-152
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn wrong_arguments_are_denied_before_anything_is_sent() {
+    let desk = Desk::open().await;
+    let source = r#"
+try:
+    payments.refund(order_id=7, amount=1)
+except stasis.Denied as error:
+    result = error.code
+"#;
+    let run = desk.run(source, "{}").await;
+    assert_eq!(desk.result(&run).await, "\"invalid_arguments\""); // C-77
+    let calls = desk.engine.ledger().calls(run.id).await.expect("read").expect("a run");
+    assert_eq!(calls[0].outcome().map(|o| o.status), Some(OutcomeStatus::Denied)); // C-89
+    let receipts = desk.engine.ledger().receipts(run.id).await.expect("read").expect("a run");
+    assert_eq!(receipts.len(), 1); // C-125
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cancelling_a_parked_run_ends_it_at_once() {
+    let desk = Desk::open().await;
+    let run = desk.run(REFUND, r#"{"id": "o-7"}"#).await;
+    let (run, changed) = desk.engine.cancel(local(), run.id).await.expect("cancelled");
+    assert!(changed && run.status() == Status::Cancelled); // R-273
+    assert!(desk.pending(run.id).await.is_empty()); // R-262
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cancelling_a_busy_program_stops_its_guest() {
+    let desk = Desk::open().await;
+    desk.register("while True: pass").await.expect("registered");
+    let started = desk.engine.start_run(local(), request("{}")).await.expect("started");
+    desk.engine.cancel(local(), started.run.id).await.expect("cancelled");
+    let run = desk.ended(started.run.id).await;
+    assert_eq!(run.status(), Status::Cancelled); // R-265
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sleeping_parks_and_comes_back_by_itself() {
+    let desk = Desk::open().await;
+    desk.register("stasis.sleep(0.2)\nresult = 'woke'").await.expect("registered");
+    let started = desk.engine.start_run(local(), request("{}")).await.expect("started");
+    let run = desk.ended(started.run.id).await;
+    assert_eq!(desk.result(&run).await, "\"woke\""); // W-122
+    assert!(run.seq >= 1); // R-241
+}

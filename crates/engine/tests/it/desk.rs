@@ -1,0 +1,277 @@
+//! An engine on a temporary ledger, with a real guest image and a real payments server on loopback.
+
+use axum::Router;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::routing::{get, post};
+use engine::tools::{Connectors, Surroundings};
+use engine::{DecideRequest, Engine, EngineConfig, Failure, Image, RegisterScript, StartRun, Until};
+use protocol::approval::{Approval, Method, Verdict};
+use protocol::command::{Caller, Decided};
+use protocol::id::{ApprovalId, RequestId, RunId};
+use protocol::json::{Canonical, canonicalize};
+use protocol::limits::{Limits, WorkerSettings};
+use protocol::policy::Strength;
+use protocol::principal::Principal;
+use protocol::run::Run;
+use protocol::time::Time;
+use sandbox::{Sandbox, SandboxConfig};
+use std::sync::{Arc, LazyLock, Mutex};
+use std::time::Duration;
+use store::{Ledger, StoreConfig};
+
+/// Longer than anything here takes on a busy machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+static SANDBOX: LazyLock<Sandbox> = LazyLock::new(|| {
+    let cache = sandbox::cache::default_dir().expect("a cache folder");
+    Sandbox::open(&SandboxConfig::new(cache), &mut |_| ()).expect("a guest image; build one with `cargo xtask guest`")
+});
+
+pub(crate) struct Desk {
+    pub(crate) engine: Engine,
+    pub(crate) payments: Payments,
+    folder: Arc<tempfile::TempDir>,
+}
+
+/// How an engine of a test differs.
+pub(crate) struct Setting {
+    pub(crate) hot: Duration,
+    pub(crate) carry: bool,
+    pub(crate) worker: WorkerSettings,
+}
+
+impl Default for Setting {
+    fn default() -> Setting {
+        let worker = WorkerSettings { shutdown_grace: Duration::from_secs(10), ..WorkerSettings::default() };
+        Setting { hot: Duration::ZERO, carry: true, worker }
+    }
+}
+
+impl Desk {
+    pub(crate) async fn open() -> Desk {
+        Desk::with(Setting::default()).await
+    }
+
+    pub(crate) async fn with(setting: Setting) -> Desk {
+        let folder = Arc::new(tempfile::tempdir().expect("a temporary folder"));
+        let payments = Payments::start().await;
+        let engine = start(&folder, setting).await;
+        let desk = Desk { engine, payments, folder };
+        desk.configure().await;
+        desk
+    }
+
+    /// Shuts the engine down and opens another on the same ledger.
+    pub(crate) async fn reopen(self, setting: Setting) -> Desk {
+        self.engine.shutdown().await;
+        let Desk { engine, payments, folder } = self;
+        drop(engine);
+        let engine = start(&folder, setting).await;
+        Desk { engine, payments, folder }
+    }
+
+    async fn configure(&self) {
+        let url = &self.payments.url;
+        let text = format!(
+            r#"
+            [[tool]]
+            name = "payments.order"
+            effect = "read"
+            description = "Look an order up"
+            input = {{ type = "object", required = ["order_id"], properties = {{ order_id = {{ type = "string" }} }} }}
+            http = {{ method = "GET", url = "{url}/orders/{{order_id}}" }}
+
+            [[tool]]
+            name = "payments.refund"
+            description = "Refund an order"
+            effect = "write"
+            recovery = "idempotent"
+            input = {{ type = "object", required = ["order_id", "amount"], properties = {{ order_id = {{ type = "string" }}, amount = {{ type = "number" }} }} }}
+            http = {{ method = "POST", url = "{url}/refunds" }}
+            approval = {{ when = "args.amount > 100", lease = "24h", edit = "yes" }}
+
+            [[tool]]
+            name = "mail.send"
+            effect = "write"
+            description = "Send a mail"
+            input = {{ type = "object", required = ["to"], properties = {{ to = {{ type = "string" }} }} }}
+            http = {{ method = "POST", url = "{url}/mails" }}
+            approval = "never"
+
+            [[tool]]
+            name = "mail.drop"
+            effect = "write"
+            description = "A server that takes it and never answers"
+            input = {{ type = "object" }}
+            http = {{ method = "POST", url = "{url}/drop" }}
+            approval = "never"
+            limits = {{ timeout = "300ms" }}
+            "#
+        );
+        let origin = engine::config::Origin { file: None, data: self.folder.path(), environment: Vec::new() };
+        let config = engine::config::Config::read("stasis.toml", &text, self.folder.path(), &origin)
+            .unwrap_or_else(|faults| panic!("{faults}"));
+        self.engine.apply(local(), &config).await.expect("applied");
+    }
+
+    pub(crate) async fn register(&self, source: &str) -> Result<engine::Registered, Failure> {
+        let request = RegisterScript {
+            source: source.to_owned(),
+            file_name: "program.py".to_owned(),
+            ..RegisterScript::default()
+        };
+        self.engine.register(local(), request).await
+    }
+
+    /// Registers and starts a program, and waits for its next stop.
+    pub(crate) async fn run(&self, source: &str, input: &str) -> Run {
+        self.register(source).await.expect("registered");
+        let started = self.engine.start_run(local(), request(input)).await.expect("started");
+        self.stopped(started.run.id).await
+    }
+
+    pub(crate) async fn stopped(&self, run: RunId) -> Run {
+        let stopped = self.engine.wait(run, Until::Stopped, PATIENCE).await.expect("read");
+        stopped.expect("it stops in time")
+    }
+
+    pub(crate) async fn ended(&self, run: RunId) -> Run {
+        let ended = self.engine.wait(run, Until::Terminal, PATIENCE).await.expect("read");
+        ended.expect("it ends in time")
+    }
+
+    pub(crate) async fn pending(&self, run: RunId) -> Vec<Approval> {
+        self.engine.ledger().pending(run).await.expect("read")
+    }
+
+    pub(crate) async fn decide(&self, approval: ApprovalId, verdict: Verdict) -> Result<Decided, Failure> {
+        self.decide_with(approval, verdict, None).await
+    }
+
+    pub(crate) async fn decide_with(
+        &self,
+        approval: ApprovalId,
+        verdict: Verdict,
+        edit: Option<&str>,
+    ) -> Result<Decided, Failure> {
+        let found = self.engine.ledger().approval(approval).await.expect("read").expect("an approval");
+        let request = DecideRequest {
+            approval,
+            verdict,
+            arguments_digest: Some(found.approval.arguments.digest),
+            edit: edit.map(|text| text.as_bytes().to_vec()),
+            answer: None,
+            reason: Some("because".to_owned()),
+            unrenderable: false,
+        };
+        self.engine.decide(local(), request).await
+    }
+
+    /// The result of a run that is done, as JSON text.
+    pub(crate) async fn result(&self, run: &Run) -> String {
+        let body = run.result().unwrap_or_else(|| panic!("not done: {:?}", run.phase));
+        let bytes = self.engine.ledger().body(run.id, body.digest).await.expect("read").expect("stored");
+        String::from_utf8(bytes).expect("JSON")
+    }
+}
+
+async fn start(folder: &tempfile::TempDir, setting: Setting) -> Engine {
+    let ledger = Ledger::open(StoreConfig::new(folder.path().join("stasis.db"))).expect("a ledger");
+    let config = EngineConfig {
+        ledger,
+        image: Image::Found(SANDBOX.clone()),
+        connectors: Connectors::new(Surroundings::default()),
+        limits: Limits::default(),
+        worker: setting.worker,
+        hot_window: setting.hot,
+        carry: setting.carry,
+        capacity: 8,
+        separate_requester: false,
+    };
+    Engine::start(config).await.expect("an engine")
+}
+
+pub(crate) fn local() -> Caller {
+    Caller {
+        principal: Principal::local(),
+        method: Method::Cli,
+        strength: Strength::Session,
+        request: RequestId::mint(Time::from_millis(1), 0, 1),
+    }
+}
+
+pub(crate) fn request(input: &str) -> StartRun {
+    let input: Canonical = canonicalize(input.as_bytes()).expect("JSON");
+    StartRun {
+        run: None,
+        workflow: "program".to_owned(),
+        revision: None,
+        input,
+        idempotency_key: None,
+        priority: None,
+        queue: None,
+        session: None,
+        deadline: None,
+        labels: Default::default(),
+        retry_of: None,
+    }
+}
+
+/// A payments server that remembers every effect it applied.
+pub(crate) struct Payments {
+    pub(crate) url: String,
+    pub(crate) effects: Arc<Mutex<Vec<Effect>>>,
+}
+
+/// One applied effect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Effect {
+    pub(crate) path: &'static str,
+    pub(crate) key: String,
+    pub(crate) body: String,
+}
+
+type Effects = Arc<Mutex<Vec<Effect>>>;
+
+impl Payments {
+    async fn start() -> Payments {
+        let effects = Effects::default();
+        let router = Router::new()
+            .route("/orders/{id}", get(order))
+            .route("/refunds", post(|s: State<Effects>, h: HeaderMap, b: String| apply("/refunds", s, h, b)))
+            .route("/mails", post(|s: State<Effects>, h: HeaderMap, b: String| apply("/mails", s, h, b)))
+            .route("/drop", post(dropped))
+            .with_state(effects.clone());
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        Payments { url, effects }
+    }
+
+    pub(crate) fn applied(&self) -> Vec<Effect> {
+        self.effects.lock().expect("no test panics in it").clone()
+    }
+}
+
+async fn order(Path(id): Path<String>) -> (StatusCode, String) {
+    match id.as_str() {
+        "o-404" => (StatusCode::NOT_FOUND, r#"{"error":"no such order"}"#.to_owned()),
+        _ => (StatusCode::OK, format!(r#"{{"id":"{id}","amount":250.5}}"#)),
+    }
+}
+
+async fn apply(path: &'static str, State(effects): State<Effects>, headers: HeaderMap, body: String) -> String {
+    let key = headers.get("idempotency-key").and_then(|k| k.to_str().ok()).unwrap_or_default().to_owned();
+    let mut effects = effects.lock().expect("no test panics in it");
+    if !effects.iter().any(|effect| effect.key == key) {
+        effects.push(Effect { path, key, body });
+    }
+    r#"{"applied":true}"#.to_owned()
+}
+
+/// Applies the effect and lets the caller wait for ever.
+async fn dropped(State(effects): State<Effects>, headers: HeaderMap, body: String) -> String {
+    apply("/drop", State(effects), headers, body).await;
+    std::future::pending().await
+}

@@ -1,0 +1,6 @@
+//! The engine from outside: real guests, a real ledger, real servers on loopback.
+
+mod carry;
+mod config;
+mod connectors;
+mod desk;
