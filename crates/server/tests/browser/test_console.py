@@ -1,0 +1,549 @@
+"""Tests of the console in a real browser, against a real server with real tools (I-50 to I-53).
+
+Each test starts runs of small programs whose calls need approval, answers on the pages as a person would, and reads the
+result from the ledger of the payments server or from the API: what the page shows is never taken for what happened.
+The server is the binary that STASIS_BIN names.
+"""
+
+import hashlib
+import http.server
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+import urllib.error
+import urllib.request
+
+from webdriver import ENTER, ESCAPE, TAB, Driver, wait_for
+
+ROOT = pathlib.Path(__file__).resolve().parents[4]
+REFUND = ROOT / "examples" / "refund"
+SCREENSHOTS = ROOT / "target" / "screenshots"
+
+#: How long something of the server may take: a first compilation of the guest image is part of the first run.
+PATIENCE = 60
+
+#: Beside the tools of the example: one that two have to approve, one that the requester may not, one that soon expires.
+TOOLS = """
+[[tool]]
+name = "desk.two"
+effect = "write"
+recovery = "idempotent"
+description = "Write to every customer"
+input = { type = "object" }
+http = { method = "POST", url = "http://127.0.0.1:9100/mails" }
+approval = { when = "exists(args.to)", roles = ["finance"], quorum = 2 }
+
+[[tool]]
+name = "desk.other"
+description = "Write to a customer"
+effect = "write"
+recovery = "idempotent"
+input = { type = "object" }
+http = { method = "POST", url = "http://127.0.0.1:9100/mails" }
+approval = { when = "exists(args.to)", roles = ["finance"], separate_requester = true }
+
+[[tool]]
+name = "desk.brief"
+description = "Write to a customer, soon"
+effect = "write"
+recovery = "idempotent"
+input = { type = "object" }
+http = { method = "POST", url = "http://127.0.0.1:9100/mails" }
+approval = { when = "exists(args.to)", roles = ["finance"], lease = "8s" }
+
+[[principal]]
+id = "ben"
+name = "Ben"
+kind = "person"
+roles = ["finance"]
+"""
+
+#: Calls the tool that the input names, with the arguments it names, as often as it says; a no is no error.
+ASKS = """
+desk_tools = {"two": desk.two, "other": desk.other, "brief": desk.brief, "refund": payments.refund}
+done = []
+for turn in range(inputs.get("times", 1)):
+    try:
+        done.append(desk_tools[inputs["tool"]](**inputs["arguments"]))
+    except (stasis.Rejected, stasis.Expired) as refusal:
+        done.append(type(refusal).__name__)
+result = {"done": done}
+"""
+
+class Server:
+    """`stasis dev` on a directory of its own, with the payments server behind it."""
+
+    def __init__(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="stasis-console-")
+        self.path = pathlib.Path(self.folder.name)
+        self.processes = []
+        self.outputs = []
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+
+    def start(self):
+        environment = {**os.environ, "PAY_TOKEN": "pay"}
+        files = ["--ledger", self.path / "payments.jsonl", "--outbox", self.path / "mails.jsonl"]
+        payments = self.spawn([sys.executable, REFUND / "payments.py", "--port", "0", *files], environment)
+        address = self.first_line(payments)["url"].removeprefix("http://")
+        config = (REFUND / "stasis.toml").read_text() + TOOLS
+        (self.path / "stasis.toml").write_text(config.replace("127.0.0.1:9100", address))
+        words = ["dev", "--listen", "127.0.0.1:0", "--output", "ndjson"]
+        places = ["--data", self.path / "data", "--config", self.path / "stasis.toml"]
+        host = self.spawn([os.environ["STASIS_BIN"], *words, *places], environment)
+        up = self.first_line(host)
+        self.url, self.sign_in_url, self.token = up["url"].rstrip("/"), up["sign_in_url"], up["token"]
+        for key, source in {"asks": ASKS, "refund": (REFUND / "refund.py").read_text()}.items():
+            self.api("POST", "/v1/workflows", {"key": key, "kind": "script", "source": source})
+
+    def spawn(self, command, environment):
+        log = open(self.path / f"log-{len(self.processes)}", "w+b")
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, env=environment)
+        self.processes.append(process)
+        self.outputs.append(log)
+        return process
+
+    def first_line(self, process):
+        """What a process says once it is ready; where it ended instead, what it said of that."""
+        line = process.stdout.readline()
+        if not line:
+            raise RuntimeError((self.path / f"log-{self.processes.index(process)}").read_text())
+        return json.loads(line)
+
+    def close(self):
+        for process in reversed(self.processes):
+            process.terminate()
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            process.stdout.close()
+        for log in self.outputs:
+            log.close()
+        self.folder.cleanup()
+
+    def api(self, method, path, body=None, token=None):
+        """The answer of the API, to `local` unless another token is given."""
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"Authorization": f"Bearer {token or self.token}", "Content-Type": "application/json"}
+        request = urllib.request.Request(self.url + path, data, headers, method=method)
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+            return json.load(answer)
+
+    def token_of(self, principal):
+        return self.api("POST", "/v1/tokens", {"principal": principal})["secret"]
+
+    def run(self, workflow, body):
+        return self.api("POST", "/v1/runs", {"workflow": workflow, "input": body})["id"]
+
+    def ask(self, tool, arguments, times=1):
+        """Starts a run that calls `tool`, and waits for its question. Gives the run and the approval."""
+        run = self.run("asks", {"tool": tool, "arguments": arguments, "times": times})
+        return run, self.question(run)
+
+    def question(self, run, after=()):
+        def found():
+            pending = self.api("GET", f"/v1/approvals?run={run}")["items"]
+            return next((approval for approval in pending if approval["id"] not in after), None)
+
+        return wait_for(found, f"a question of {run}", PATIENCE)
+
+    def approval(self, id):
+        return self.api("GET", f"/v1/approvals/{id}")
+
+    def ended(self, run):
+        """The run, once it has ended."""
+        final = ("done", "failed", "cancelled")
+        read = lambda: (found := self.api("GET", f"/v1/runs/{run}"))["status"] in final and found
+        return wait_for(read, f"the end of {run}", PATIENCE)
+
+    def lines(self, name):
+        file = self.path / name
+        return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+    def refunds(self, order):
+        return [line["amount"] for line in self.lines("payments.jsonl") if line["order_id"] == order]
+
+    def mails(self, to):
+        return [line for line in self.lines("mails.jsonl") if line["to"] == to]
+
+
+class Elsewhere(http.server.BaseHTTPRequestHandler):
+    """A page of another origin that posts a form to where its query says."""
+
+    def do_GET(self):
+        target = urllib.request.unquote(self.path.partition("?")[2])
+        body = f'<form method=post action="{target}"><input name=decision value=approve><button>Go</button></form>'
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.end_headers()
+        self.wfile.write(body.encode())
+
+    def log_message(self, *_):
+        pass
+
+
+class ConsoleTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server()
+        cls.addClassCleanup(cls.server.close)
+        cls.driver = cls.enterClassContext(Driver())
+        cls.tokens = {name: cls.server.token_of(name) for name in ("maria", "ben")}
+
+    def page(self, who="maria", to="/console/approvals", **options):
+        """A browser in which somebody is signed in by token."""
+        page = self.enterContext(self.driver.session(**options))
+        page.open(self.server.url + to)
+        page.find("#token").type((self.server.token if who == "local" else self.tokens[who]) + ENTER)
+        page.wait_for(lambda: page.url.endswith(to), f"{who} at {to}")
+        self.addCleanup(self.assert_quiet, page)
+        return page
+
+    def assert_quiet(self, page):
+        """The browser refused nothing by the content security policy, and no script failed."""
+        loud = [line["message"] for line in page.console() if line["level"] == "SEVERE"]
+        # A refused form is answered with its status, which the browser reports; that is no fault of the page.
+        loud = [line for line in loud if "the server responded with a status of 4" not in line]
+        self.assertEqual(loud, [])
+
+    def open(self, page, approval):
+        page.open(f"{self.server.url}/console/approvals/{approval['id']}")
+
+    def status(self, approval):
+        return self.server.approval(approval["id"])["status"]
+
+    # Signing in
+
+    def test_opening_a_sign_in_link_spends_nothing_and_its_button_signs_in_once(self):
+        link = self.server.sign_in_url
+        for _ in range(20):
+            urllib.request.urlopen(link, timeout=10).close()
+        page = self.enterContext(self.driver.session())
+        page.open(link)
+        page.reload()
+        self.assertEqual(page.cookies(), [])  # C-297
+        page.find("#sign-in").click()
+        page.wait_for(lambda: page.url.endswith("/console/approvals"))  # I-52
+        cookie = page.cookies()[0]
+        self.assertTrue(cookie["httpOnly"])  # I-52
+        self.assertEqual(cookie["sameSite"], "Strict")  # I-52
+        page.find(".who button").click()
+        page.wait_for_text("Signed out")
+        page.open(link)
+        page.find("#sign-in").click()
+        page.wait_for_text("This link is unknown, used or expired.")  # C-289
+
+    def test_who_is_not_signed_in_is_sent_to_sign_in_and_back(self):
+        page = self.enterContext(self.driver.session())
+        page.open(self.server.url + "/console/runs?status=failed")
+        page.find("#token").type("not-a-token" + ENTER)
+        page.wait_for_text("This token is unknown")
+        page.find("#token").type(self.tokens["maria"] + ENTER)
+        page.wait_for(lambda: page.url.endswith("/console/runs?status=failed"))
+
+    # Answers
+
+    def test_a_question_appears_by_itself_and_an_approve_pays_what_was_shown(self):
+        page = self.page()
+        run = self.server.run("refund", {"id": "o-7"})
+        approval = self.server.question(run)
+        card = page.find(f"#{approval['id']} .cover")  # I-51
+        card.click()
+        shown = page.find(".exact").text
+        self.assertEqual(hashlib.sha256(shown.encode()).hexdigest(), approval["arguments_digest"].split(":")[1])  # C-285
+        page.find("#approve").click()
+        page.wait_for_text("Recorded: approve.")
+        self.assertEqual(self.status(approval), "approved")
+        decision = self.server.approval(approval["id"])["decisions"][0]
+        self.assertEqual((decision["principal"], decision["method"]), ("maria", "console"))  # C-177
+        self.assertEqual(self.server.ended(run)["status"], "done")
+        self.assertEqual(self.server.refunds("o-7"), [250.5])
+        page.wait_for_text("its outcome is ok")  # I-51
+        page.reload()
+        self.assertEqual(len(self.server.approval(approval["id"])["decisions"]), 1)
+
+    def test_an_edit_that_does_not_fit_comes_back_whole_and_one_that_fits_is_what_runs(self):
+        run, approval = self.server.ask("refund", {"order_id": "o-8", "amount": 150})
+        page = self.page()
+        self.open(page, approval)
+        page.find("#edit summary").click()
+        field = page.find("#edited")
+        self.assertEqual(json.loads(field.value), {"order_id": "o-8", "amount": 150})
+        for wrong, fault in [('{"order_id": "o-8", "amount": ', "no JSON"), ('{"order_id": "o-8", "amount": -5}', "")]:
+            page.find("#edited").clear()
+            page.find("#edited").type(wrong)
+            page.find("#edit-reason").clear()
+            page.find("#edit-reason").type("half of it")
+            page.find("#edit button").click()
+            page.wait_for(lambda: fault in page.find("#edit .fault").text, "the fault beside the field")
+            self.assertEqual(page.find("#edited").value, wrong)
+            self.assertEqual(page.find("#edit-reason").value, "half of it")
+        self.assertEqual(self.status(approval), "pending")
+        page.find("#edited").clear()
+        page.find("#edited").type('{"order_id": "o-8", "amount": 75.50}')
+        page.find("#edit button").click()
+        page.wait_for_text("Recorded: approve.")
+        self.assertEqual(self.server.ended(run)["status"], "done")
+        self.assertEqual(self.server.refunds("o-8"), [75.5])
+        difference = page.find(".difference").text
+        self.assertIn("150", difference)  # C-186
+        self.assertIn("75.50", difference)  # C-186
+
+    def test_a_reject_wants_a_reason_and_nothing_is_paid(self):
+        run, approval = self.server.ask("other", {"to": "rejected@customers.example", "body": "x"})
+        page = self.page()
+        self.open(page, approval)
+        page.find("#reject").click()
+        page.find(".fault")
+        self.assertEqual(self.status(approval), "pending")
+        page.find("#reason").type("ask for a photo first")
+        page.find("#reject").click()
+        page.wait_for_text("Recorded: reject.")
+        self.assertIn("ask for a photo first", page.find("#history").text)
+        self.assertEqual(self.server.ended(run)["result"], {"done": ["Rejected"]})
+        self.assertEqual(self.server.mails("rejected@customers.example"), [])
+
+    def test_two_people_have_to_agree_and_the_second_sees_the_first(self):
+        run, approval = self.server.ask("two", {"to": "quorum@customers.example", "body": "x"})
+        maria, ben = self.page(), self.page("ben")
+        self.open(ben, approval)
+        self.open(maria, approval)
+        maria.find("#approve").click()
+        maria.wait_for_text("More people have to answer")
+        ben.wait_for_text("1 of 2")  # I-51
+        self.assertEqual(self.status(approval), "pending")  # C-180
+        self.assertEqual(self.server.mails("quorum@customers.example"), [])
+        ben.find("#approve").click()
+        ben.wait_for_text("Recorded: approve.")
+        self.assertEqual(self.server.ended(run)["status"], "done")
+        self.assertEqual(len(self.server.mails("quorum@customers.example")), 1)
+
+    def test_the_requester_is_told_why_the_own_click_does_not_count(self):
+        _, approval = self.server.ask("other", {"to": "own@customers.example", "body": "x"})
+        page = self.page("local")
+        self.open(page, approval)
+        self.assertIn("somebody else has to decide", page.text)
+        page.find("#approve").click()
+        page.find(".fault")
+        self.assertEqual(self.status(approval), "pending")  # C-293
+        self.assertEqual(self.server.approval(approval["id"])["decisions"], [])  # C-293
+
+    # Twice, late, and again
+
+    def test_a_double_click_is_one_answer(self):
+        run, approval = self.server.ask("other", {"to": "twice@customers.example", "body": "x"})
+        page = self.page()
+        self.open(page, approval)
+        page.find("#approve").double_click()
+        page.wait_for_text("Recorded: approve.")  # I-53
+        self.assertEqual(self.server.ended(run)["status"], "done")
+        self.assertEqual(len(self.server.approval(approval["id"])["decisions"]), 1)
+        self.assertEqual(len(self.server.mails("twice@customers.example")), 1)
+
+    def test_the_second_of_two_tabs_is_told_who_was_first(self):
+        _, approval = self.server.ask("other", {"to": "tabs@customers.example", "body": "x"})
+        page = self.page()
+        first = page.handle
+        self.open(page, approval)
+        page.tab()
+        self.open(page, approval)
+        page.find("#reason").type("I was typing when the other tab answered")
+        second = page.handle
+        page.switch(first)
+        page.find("#approve").click()
+        page.wait_for_text("Recorded: approve.")
+        page.switch(second)
+        self.assertEqual(page.find("#reason").value, "I was typing when the other tab answered")
+        page.find("#reject").click()
+        page.wait_for_text("It had been decided before your answer came: approved by maria")  # I-53
+        self.assertEqual(self.status(approval), "approved")
+        self.assertEqual(page.find_all("#approve"), [])
+
+    def test_an_answer_after_the_expiry_approves_nothing(self):
+        page = self.page()
+        run, approval = self.server.ask("brief", {"to": "late@customers.example", "body": "x"})
+        self.open(page, approval)
+        page.find("#reason").type("thinking about it")  # What is typed into stays, so the late click is possible.
+        wait_for(lambda: self.status(approval) == "expired", "the expiry", PATIENCE)
+        page.find("#approve").click()
+        page.wait_for_text("Your answer came after the expiry. Nothing was approved.")  # I-53
+        self.assertEqual(self.status(approval), "expired")  # C-174
+        self.assertEqual(self.server.ended(run)["result"], {"done": ["Expired"]})
+        self.assertEqual(self.server.mails("late@customers.example"), [])
+
+    def test_a_reload_at_round_two_asks_the_second_question_and_repeats_no_answer(self):
+        run, first = self.server.ask("other", {"to": "rounds@customers.example", "body": "x"}, times=2)
+        page = self.page()
+        self.open(page, first)
+        page.find("#approve").click()
+        page.wait_for_text("Recorded: approve.")
+        second = self.server.question(run, after=[first["id"]])
+        page.reload()
+        page.wait_for_text("Recorded: approve.")
+        self.assertEqual(self.status(second), "pending")  # I-53
+        self.open(page, second)
+        page.reload()
+        page.back()
+        self.assertEqual(self.status(second), "pending")
+        self.open(page, second)
+        page.find("#approve").click()
+        page.wait_for_text("Recorded: approve.")
+        self.assertEqual(self.server.ended(run)["status"], "done")
+        self.assertEqual(len(self.server.mails("rounds@customers.example")), 2)  # C-135
+
+    # Doors
+
+    def test_a_page_of_another_origin_decides_nothing(self):
+        _, approval = self.server.ask("other", {"to": "foreign@customers.example", "body": "x"})
+        page = self.page()
+        elsewhere = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Elsewhere)
+        self.addCleanup(elsewhere.server_close)
+        self.addCleanup(elsewhere.shutdown)
+        threading.Thread(target=elsewhere.serve_forever, daemon=True).start()
+        target = f"{self.server.url}/console/approvals/{approval['id']}/decisions"
+        page.open(f"http://127.0.0.1:{elsewhere.server_address[1]}/?{target}")
+        page.find("button").click()
+        page.wait_for(lambda: page.url != target or "not" in page.text, "an answer")
+        self.assertEqual(self.status(approval), "pending")  # C-297
+        self.assertEqual(self.server.approval(approval["id"])["decisions"], [])  # C-297
+
+    def test_without_script_every_answer_works(self):
+        run, approval = self.server.ask("other", {"to": "plain@customers.example", "body": "x"})
+        page = self.page()
+        page.devtools("Emulation.setScriptExecutionDisabled", value=True)
+        self.open(page, approval)
+        page.find("#approve").click()
+        wait_for(lambda: self.status(approval) == "approved", "the approval", PATIENCE)
+        self.assertEqual(self.server.ended(run)["status"], "done")
+        page.devtools("Emulation.setScriptExecutionDisabled", value=False)
+
+    def test_a_text_of_an_agent_is_shown_and_never_obeyed(self):
+        evil = "</pre><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
+        evil += "\u202egpj.exe\u200b\u001b[2J"
+        _, approval = self.server.ask("other", {"to": "evil@customers.example", "body": evil})
+        page = self.page()
+        self.open(page, approval)
+        self.assertNotIn("owned", page.title)  # I-52
+        self.assertEqual(page.run("return document.images.length"), 0)  # I-52
+        marks = [mark.text for mark in page.find(".exact").find_all(".mark")]
+        self.assertEqual(marks, ["U+202E", "U+200B"])  # C-140
+        self.assertIn("\\u001b[2J", page.find(".exact").text)  # C-140
+        # The marks stand for their characters: read back, the page gives the bytes that are hashed.
+        back = page.find(".exact").run(
+            "const e = arguments[0].cloneNode(true);"
+            "for (const m of e.querySelectorAll('.mark')) m.replaceWith(String.fromCodePoint(parseInt(m.dataset.code, 16)));"
+            "return e.textContent"
+        )
+        self.assertEqual("sha256:" + hashlib.sha256(back.encode()).hexdigest(), approval["arguments_digest"])  # C-285
+
+    # Keyboard, sizes, colours
+
+    def test_the_inbox_is_driven_by_keys_alone(self):
+        _, approval = self.server.ask("other", {"to": "keys@customers.example", "body": "x"})
+        page = self.page(to="/console/approvals?order=newest")
+        page.find(f"#{approval['id']}")
+        page.press("?")
+        page.find("dialog[open]")
+        page.press(ESCAPE)
+        page.wait_for(lambda: not page.find_all("dialog[open]"), "the closed list of keys")
+        page.press("j")
+        self.assertEqual(page.find("[data-current]").attribute("id"), approval["id"])
+        page.press("j", "k", "k")
+        self.assertEqual(page.find("[data-current]").attribute("id"), approval["id"])
+        page.press("a")
+        page.wait_for(lambda: page.run("return document.activeElement.id") == "approve", "the focus on Approve")
+        page.press("u")
+        page.wait_for(lambda: page.url.endswith("/console/approvals"), "the inbox")
+        self.open(page, approval)
+        page.press(TAB)
+        self.assertEqual(page.run("return document.activeElement.className"), "skip")  # I-51
+        page.press(ENTER)
+        page.find("#reason").type("by keyboard" + TAB)
+        self.assertEqual(page.run("return document.activeElement.id"), "approve")
+        outline = page.run("return getComputedStyle(document.activeElement).outlineStyle")
+        self.assertEqual(outline, "solid")  # I-51
+        page.press(ENTER)
+        page.wait_for_text("Recorded: approve.")  # I-51
+
+    def test_pages_fit_and_read_at_both_widths_in_both_colours(self):
+        done = self.server.run("refund", {"id": "o-7", "damaged": []})
+        self.server.ended(done)
+        run, approval = self.server.ask("two", {"to": "pictures@customers.example", "body": "A long text. " * 40})
+        places = {
+            "approvals": "/console/approvals?order=newest",
+            "approval": f"/console/approvals/{approval['id']}",
+            "runs": "/console/runs",
+            "run": f"/console/runs/{run}",
+            "cancel": f"/console/runs/{run}/cancel",
+        }
+        page = self.page()
+        for width, height in [(1440, 900), (360, 740)]:
+            page.size(width, height)
+            for dark in (False, True):
+                page.dark(dark)
+                for name, place in places.items():
+                    with self.subTest(page=name, width=width, dark=dark):
+                        page.open(self.server.url + place)
+                        page.screenshot(SCREENSHOTS / f"{name}-{width}-{'dark' if dark else 'light'}.png")
+                        self.assertEqual(page.overflows(), 0)  # I-51
+                        self.assertEqual(self.faint(page), [])  # I-51
+
+    def faint(self, page):
+        """Texts whose contrast to what is behind them is below 4.5 to 1 (WCAG 2.2, 1.4.3)."""
+        return page.run("""
+            const light = (rgb) => rgb.map((c) => (c /= 255) <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
+                .reduce((sum, c, n) => sum + c * [0.2126, 0.7152, 0.0722][n], 0);
+            const parse = (text) => { const n = text.match(/[\\d.]+/g).map(Number); return n.length > 3 && n[3] < 1 ? null : n.slice(0, 3); };
+            const behind = (node) => {
+                for (; node; node = node.parentElement) {
+                    const colour = parse(getComputedStyle(node).backgroundColor);
+                    if (colour) return colour;
+                }
+                return [255, 255, 255];
+            };
+            const faint = new Set();
+            const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+            while (texts.nextNode()) {
+                const node = texts.currentNode.parentElement;
+                if (!texts.currentNode.data.trim() || !node.checkVisibility() || node.closest('.skip, script, svg')) continue;
+                const [a, b] = [light(parse(getComputedStyle(node).color)), light(behind(node))];
+                if ((Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05) < 4.5) faint.add(`${node.className}: ${texts.currentNode.data.trim()}`);
+            }
+            return [...faint];""")
+
+    # Runs
+
+    def test_a_run_page_follows_its_run_to_the_end_and_cancel_asks_first(self):
+        run, approval = self.server.ask("two", {"to": "cancel@customers.example", "body": "x"})
+        page = self.page("local", to=f"/console/runs/{run}")
+        self.assertIn("desk.two", page.find("#why").text)
+        self.assertGreaterEqual(len(page.find("svg.timeline").find_all("rect")), 2)  # I-50
+        page.find("#actions a").click()
+        page.wait_for_text("Cancel this run?")
+        self.assertEqual(self.status(approval), "pending")  # C-214
+        page.find("#cancel").click()
+        page.wait_for(lambda: page.find("#state").text.startswith("cancelled"), "the cancelled run")
+        self.assertEqual(self.server.ended(run)["status"], "cancelled")
+        self.assertEqual(self.status(approval), "cancelled")
+
+    def test_a_run_page_changes_by_itself(self):
+        run, approval = self.server.ask("other", {"to": "follow@customers.example", "body": "x"})
+        page = self.page(to=f"/console/runs/{run}")
+        digest = {"decision": "approve", "arguments_digest": approval["arguments_digest"]}
+        self.server.api("POST", f"/v1/approvals/{approval['id']}/decisions", digest, self.tokens["ben"])
+        page.wait_for(lambda: page.find("#state").text.startswith("done"), "the end on the page", PATIENCE)  # I-51
+        self.assertIn("follow@customers.example", page.find("#calls").text)
+
+
+if __name__ == "__main__":
+    unittest.main()
