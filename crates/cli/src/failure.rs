@@ -135,8 +135,15 @@ impl Failure {
     }
 }
 
+/// Its lines as one, joined by semicolons but after a colon.
 fn one_line(text: &str) -> String {
-    text.split('\n').map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")
+    text.split('\n').map(str::trim).filter(|line| !line.is_empty()).fold(String::new(), |mut whole, line| {
+        if !whole.is_empty() {
+            whole.push_str(if whole.ends_with(':') { " " } else { "; " });
+        }
+        whole.push_str(line);
+        whole
+    })
 }
 
 impl From<ClientError> for Failure {

@@ -79,7 +79,7 @@ pub(crate) fn log(command: &Command) {
     let filter = EnvFilter::try_new(&filter).unwrap_or_else(|_| EnvFilter::new("info"));
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     // A subscriber that is already there is another's; then that one keeps the log.
-    let _ = if json { log.json().try_init() } else { log.with_ansi(std::io::stderr().is_terminal()).try_init() };
+    let _ = if json { log.json().try_init() } else { log.with_ansi(false).try_init() };
 }
 
 #[cfg(test)]

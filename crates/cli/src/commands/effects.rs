@@ -3,13 +3,17 @@
 use super::{approvals, now, runs};
 use crate::app::App;
 use crate::args::operate::{Effect, Settle};
-use crate::door::Need;
+use crate::door::{Door, Need};
 use crate::failure::{Exit, Failure};
 use crate::input;
 use crate::render;
-use api::Verdict;
 use api::approval::DecisionRequest;
 use api::call::{CallState, EffectQuery};
+use api::{Approval, Verdict};
+use protocol::id::CallId;
+
+/// The most items a page may have.
+const PAGE: u32 = 500;
 
 pub(crate) async fn effect(app: &App, verb: &Effect) -> Result<Exit, Failure> {
     match verb {
@@ -40,7 +44,36 @@ async fn settle(app: &App, given: &Settle) -> Result<Exit, Failure> {
         app.confirm("Give up on it? The run fails, and the effect stays unknown.").await?;
     }
     let door = app.open(runs::carrying(app)).await?;
-    let request = DecisionRequest { answer: result, reason: app.reason(), ..DecisionRequest::of(verdict) };
+    let found = question(&door, given.call).await?;
+    if let Some(found) = &found {
+        app.out.say(&format!(
+            "settling {} {}",
+            render::visible(&found.tool),
+            render::visible(found.arguments.as_str())
+        ));
+    }
+    let request = DecisionRequest {
+        arguments_digest: found.map(|found| found.arguments_digest),
+        answer: result,
+        reason: app.reason(),
+        ..DecisionRequest::of(verdict)
+    };
     let approval = door.client.settle(given.call, &request).await?;
     approvals::decided(app, &door, approval, given.wait).await
+}
+
+/// The open question whether this call happened; where there is none the server says why.
+async fn question(door: &Door, call: CallId) -> Result<Option<Approval>, Failure> {
+    let mut cursor = None;
+    loop {
+        let query = EffectQuery { state: Some(CallState::Ambiguous), limit: Some(PAGE), cursor };
+        let page = door.client.effects(&query).await?;
+        if let Some(id) = page.items.iter().find(|effect| effect.call == call).and_then(|effect| effect.approval) {
+            return Ok(Some(door.client.approval(id).await?));
+        }
+        cursor = page.next_cursor;
+        if cursor.is_none() {
+            return Ok(None);
+        }
+    }
 }

@@ -22,6 +22,8 @@ fn facts(event: &Event) -> String {
     for (key, value) in event.facts.peek().as_object().into_iter().flatten() {
         let value = match value {
             serde_json::Value::Null => continue,
+            // Enough of a digest to tell it from others; json has all of it.
+            serde_json::Value::String(value) if value.starts_with("sha256:") => short(value, 20),
             serde_json::Value::String(value) => value.clone(),
             other => other.to_string(),
         };

@@ -14,13 +14,20 @@ use api::Json;
 use protocol::time::Time;
 use std::fmt::Write as _;
 
-/// How long ago, or how far ahead, in one unit: `3m ago`, `in 23h`.
+/// How long ago, or how far ahead, in one unit: `3m ago`, `in 23h`. What is ahead is rounded, so that a week is `in 7d`
+/// in its first moment too.
 pub(crate) fn relative(at: Time, now: Time) -> String {
-    if at > now {
-        format!("in {}", span_ms(at.since(now).as_millis()))
-    } else {
-        format!("{} ago", span_ms(now.since(at).as_millis()))
+    if at <= now {
+        return format!("{} ago", span_ms(now.since(at).as_millis()));
     }
+    let ahead = at.since(now).as_millis();
+    let unit = match ahead {
+        0..60_000 => 1_000,
+        60_000..3_600_000 => 60_000,
+        3_600_000..172_800_000 => 3_600_000,
+        _ => 86_400_000,
+    };
+    format!("in {}", span_ms((ahead + unit / 2) / unit * unit))
 }
 
 /// A span in its largest whole unit.
@@ -179,6 +186,7 @@ mod tests {
         assert_eq!(relative(at(0), at(61_000)), "1m ago");
         assert_eq!(relative(at(86_400_000), at(0)), "in 24h");
         assert_eq!(relative(at(3 * 86_400_000), at(0)), "in 3d");
+        assert_eq!(relative(at(7 * 86_400_000), at(40)), "in 7d");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! One approval cycle, each step in a process of its own: start, look, decide, look again.
 
-use crate::home::{Home, text};
+use crate::home::{Home, Said, said, text};
+use std::process::Stdio;
 
 /// Asks once, then answers with what was decided.
 pub(crate) const ASKS: &str = r#"
@@ -79,6 +80,30 @@ fn the_story_can_be_read_in_every_form() {
     assert_eq!(text(&calls, "/items/0/identity"), format!("{run}/main/1")); // C-57
     let one = home.stasis(&["run", "list", "--output", "ndjson", "--limit", "1"]);
     assert_eq!(one.stdout.lines().count(), 1); // I-15
+}
+
+#[test]
+fn what_grows_can_be_followed_while_another_process_carries_the_run() {
+    let home = Home::new();
+    home.write("asks.py", ASKS);
+    let outcome = home.json(3, &["run", "asks.py"]);
+    let (run, approval) = (text(&outcome, "/run/id"), text(&outcome, "/approvals/0/id"));
+    let follow = |words: &[&str]| {
+        let words = [words, &["--follow", "--output", "ndjson"]].concat();
+        home.command(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts")
+    };
+    let (log, events) = (follow(&["run", "log", run]), follow(&["run", "events", run]));
+    home.json(0, &["approve", approval]); // I-18
+    let lines = |said: Said| -> Vec<serde_json::Value> {
+        assert_eq!(said.code, 0, "{said:?}");
+        said.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let printed = lines(said(log, &["log"]));
+    let printed: Vec<&str> = printed.iter().map(|line| text(line, "/text")).collect();
+    assert_eq!(printed, ["asking", "answered"]); // I-5
+    let events = lines(said(events, &["events"]));
+    assert!(events.iter().enumerate().all(|(i, event)| event["seq"] == i), "{events:?}"); // R-363
+    assert_eq!(events.last().map(|event| text(event, "/kind")), Some("run.done")); // R-357
 }
 
 #[test]

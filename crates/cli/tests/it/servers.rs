@@ -66,7 +66,7 @@ impl Drop for Server {
 fn commands_use_the_process_that_has_the_directory_open() {
     let home = Home::new();
     home.write("asks.py", ASKS);
-    let server = Server::start(&home, &["serve"]);
+    let server = Server::start(&home, &["dev"]);
     let mode = |name: &str| home.path().join(name).metadata().expect(name).permissions().mode() & 0o777;
     assert_eq!((mode(".stasis"), mode(".stasis/stasis.sock")), (0o700, 0o600)); // I-18
 
