@@ -5,20 +5,16 @@ use super::door::Signed;
 use super::forms::{BareForm, DecisionForm, Draft};
 use super::layout::{Section, View, page};
 use super::pages::{Said, drawn, failed, with_asked};
+use super::posted::Posted;
 use super::run::confirm_cancel;
 use crate::http::App;
 use crate::http::extract::Id;
 use crate::http::problem::Refused;
 use crate::service::Answer;
-use crate::service::problem::problem;
-use api::Problem;
 use api::run::ActionRequest;
-use axum::Form;
 use axum::extract::State;
-use axum::extract::rejection::FormRejection;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Redirect, Response};
-use protocol::code::Code;
 use protocol::id::{ApprovalId, RunId};
 
 /// A form that came from a page of ours, or why it is not taken.
@@ -26,24 +22,12 @@ fn checked<T>(
     app: &App,
     signed: &Signed,
     headers: &HeaderMap,
-    form: Result<Form<T>, FormRejection>,
+    form: Result<Posted<T>, Refused>,
     csrf: impl Fn(&T) -> &str,
 ) -> Answer<T> {
-    let Form(form) = form.map_err(|rejection| unreadable(&rejection))?;
+    let Posted(form) = form.map_err(|Refused(problem)| problem)?;
     signed.0.guard(headers, app, csrf(&form)).map_err(|Refused(problem)| problem)?;
     Ok(form)
-}
-
-/// A form that does not read, such as one that names a person (C-177).
-fn unreadable(rejection: &FormRejection) -> Box<Problem> {
-    let text = rejection.body_text();
-    match () {
-        () if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => {
-            problem(Code::RequestTooLarge, "This form is too large.")
-        }
-        () if text.contains("unknown field") => problem(Code::UnknownField, "This form has a field that nobody knows."),
-        () => problem(Code::InvalidRequest, "This form cannot be read."),
-    }
 }
 
 pub(super) async fn decide(
@@ -51,7 +35,7 @@ pub(super) async fn decide(
     signed: Signed,
     headers: HeaderMap,
     id: Result<Id<ApprovalId>, Refused>,
-    form: Result<Form<DecisionForm>, FormRejection>,
+    form: Result<Posted<DecisionForm>, Refused>,
 ) -> Response {
     let view = signed.view(&app);
     let form = match checked(&app, &signed, &headers, form, |form| &form.csrf) {
@@ -104,7 +88,7 @@ pub(super) async fn cancel(
     signed: Signed,
     headers: HeaderMap,
     id: Result<Id<RunId>, Refused>,
-    form: Result<Form<BareForm>, FormRejection>,
+    form: Result<Posted<BareForm>, Refused>,
 ) -> Response {
     let view = signed.view(&app);
     let done = async {

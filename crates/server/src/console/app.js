@@ -107,8 +107,9 @@ function swap(page) {
     keepState(old, fresh);
     const focused = old.contains(document.activeElement) ? pathOf(document.activeElement) : null;
     old.replaceWith(document.adoptNode(fresh));
-    fresh.dataset.fresh = '';
     if (focused) fresh.querySelector(focused)?.focus({ preventScroll: true });
+    if (old.dataset.live === 'quiet') continue;
+    fresh.dataset.fresh = '';
     said.push('Updated.');
   }
   document.title = page.title;
@@ -150,9 +151,11 @@ function pathOf(element) {
 function announce(text) {
   const news = document.getElementById('news');
   if (!news) return;
+  // What changed is there to be seen; only who listens has to be told.
+  news.classList.toggle('hidden', text === 'Updated.');
   news.textContent = text;
   clearTimeout(announce.timer);
-  announce.timer = setTimeout(() => news.replaceChildren(), text === 'Updated.' ? 1500 : 30000);
+  announce.timer = setTimeout(() => news.replaceChildren(), 30000);
 }
 
 // Keys. Never while somebody types, and never with a modifier: those belong to the browser.
@@ -204,9 +207,17 @@ function focusTarget() {
 function onSubmit(event) {
   const form = event.target;
   if (form.method !== 'post') return;
-  if (form.dataset.sent) event.preventDefault();
+  if (form.dataset.sent) {
+    event.preventDefault();
+    return;
+  }
   form.dataset.sent = 'yes';
   event.submitter?.setAttribute('aria-busy', 'true');
+  // Where no answer comes, it may be sent again.
+  setTimeout(() => {
+    delete form.dataset.sent;
+    event.submitter?.removeAttribute('aria-busy');
+  }, 10000);
 }
 
 // Digests are shown short and copied whole.

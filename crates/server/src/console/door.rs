@@ -6,6 +6,7 @@
 use super::forms::{BareForm, encoded};
 use super::layout::{View, bare};
 use super::pages::failed;
+use super::posted::Posted;
 use super::sign_in;
 use crate::auth::session::{By, clear_cookie, set_cookie};
 use crate::auth::{MaybeVisitor, Visitor, cookie, guard};
@@ -13,8 +14,6 @@ use crate::clock;
 use crate::http::App;
 use crate::http::extract::{Name, Query};
 use crate::http::problem::Refused;
-use axum::Form;
-use axum::extract::rejection::FormRejection;
 use axum::extract::{FromRequestParts, State};
 use axum::http::header::SET_COOKIE;
 use axum::http::request::Parts;
@@ -112,9 +111,9 @@ pub(super) async fn sign_in(query: Result<Query<SignInQuery>, Refused>) -> Respo
 pub(super) async fn with_token(
     State(app): State<App>,
     headers: HeaderMap,
-    form: Result<Form<SignInForm>, FormRejection>,
+    form: Result<Posted<SignInForm>, Refused>,
 ) -> Response {
-    let Ok(Form(form)) = form else { return again(None, "The form could not be read.", StatusCode::BAD_REQUEST) };
+    let Ok(Posted(form)) = form else { return again(None, "The form could not be read.", StatusCode::BAD_REQUEST) };
     let next = form.next.as_deref();
     if !guard::own_origin(&headers, app.public_origin.as_deref()) {
         return again(next, "This form did not come from a page of this server.", StatusCode::FORBIDDEN);
@@ -160,9 +159,9 @@ pub(super) async fn sign_out(
     State(app): State<App>,
     signed: Signed,
     headers: HeaderMap,
-    form: Result<Form<BareForm>, FormRejection>,
+    form: Result<Posted<BareForm>, Refused>,
 ) -> Response {
-    let token = form.map(|Form(form)| form.csrf).unwrap_or_default();
+    let token = form.map(|Posted(form)| form.csrf).unwrap_or_default();
     if let Err(Refused(problem)) = signed.0.guard(&headers, &app, &token) {
         return failed(Some(&signed.view(&app)), &problem);
     }

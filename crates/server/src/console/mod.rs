@@ -19,6 +19,7 @@ mod forms;
 mod layout;
 mod news;
 mod pages;
+mod posted;
 mod run;
 mod runs;
 mod sign_in;
@@ -32,13 +33,13 @@ mod samples;
 mod tests;
 
 use crate::http::App;
-use crate::http::extract::LARGE;
+use crate::http::extract::{LARGE, SMALL};
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::routing::{get, post};
 
-/// What a form may weigh. A browser may write one byte of an edit as three.
-const FORM: usize = 3 * LARGE;
+/// What the form of a decision may weigh: a browser may write one byte of an edit as three.
+const DECISION: usize = 3 * LARGE;
 
 /// Every route of the console.
 pub(crate) fn router() -> Router<App> {
@@ -47,7 +48,7 @@ pub(crate) fn router() -> Router<App> {
         .route("/console", get(pages::home))
         .route("/console/approvals", get(pages::approvals))
         .route("/console/approvals/{id}", get(pages::approval))
-        .route("/console/approvals/{id}/decisions", post(actions::decide))
+        .route("/console/approvals/{id}/decisions", post(actions::decide).layer(DefaultBodyLimit::max(DECISION)))
         .route("/console/runs", get(pages::runs))
         .route("/console/runs/{id}", get(pages::run))
         .route("/console/runs/{id}/cancel", get(pages::cancel).post(actions::cancel))
@@ -56,7 +57,7 @@ pub(crate) fn router() -> Router<App> {
         .route("/console/sign-out", post(door::sign_out))
         .route("/console/news", get(news::news))
         .route("/console/assets/{name}", get(pages::asset))
-        .layer(DefaultBodyLimit::max(FORM))
+        .layer(DefaultBodyLimit::max(SMALL))
 }
 
 /// The path of a one-time link.

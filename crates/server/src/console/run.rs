@@ -47,7 +47,7 @@ pub(super) fn content(view: &View, facts: &Facts, notice: Option<&Markup>) -> Ma
         div.columns {
             div.primary {
                 div #why data-live="swap" { (why(facts)) }
-                section #timeline data-live="swap" aria-labelledby="timeline-title" {
+                section #timeline data-live="quiet" aria-labelledby="timeline-title" {
                     h2 #timeline-title { "Timeline" }
                     (picture(&Timeline::of(run, &facts.events, &facts.calls, view.now)))
                 }
@@ -63,8 +63,8 @@ pub(super) fn content(view: &View, facts: &Facts, notice: Option<&Markup>) -> Ma
                     }
                 }
                 section #effects data-live="swap" aria-labelledby="effects-title" { h2 #effects-title { "Effects" } (effects(&run.effects)) }
-                section #about data-live="swap" aria-labelledby="about-title" { h2 #about-title { "About" } (about(run)) }
-                section #clocks data-live="swap" aria-labelledby="clocks-title" { h2 #clocks-title { "Time spent" } (clocks(&run.clocks_ms)) }
+                section #about data-live="quiet" aria-labelledby="about-title" { h2 #about-title { "About" } (about(run)) }
+                section #clocks data-live="quiet" aria-labelledby="clocks-title" { h2 #clocks-title { "Time spent" } (clocks(&run.clocks_ms)) }
             }
         }
     }
