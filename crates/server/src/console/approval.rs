@@ -109,7 +109,14 @@ fn what(approval: &Approval) -> Markup {
 fn arguments(approval: &Approval) -> Markup {
     html! {
         section.arguments aria-labelledby="arguments-title" {
-            h2 #arguments-title { "Arguments, exactly as they will be sent" }
+            h2 #arguments-title {
+                @match (approval.kind, approval.status) {
+                    (ApprovalKind::Call, ApprovalStatus::Pending) => "Arguments, exactly as they will be sent",
+                    (ApprovalKind::Settle, _) => "Arguments, exactly as they were sent",
+                    (ApprovalKind::Gate, _) => "The question, exactly as it was asked",
+                    (ApprovalKind::Call, _) => "Arguments, exactly",
+                }
+            }
             @if approval.unrenderable {
                 p.notice.bad { "These arguments are too long or too opaque to be judged by eye. Approving them has to be said apart." }
             }

@@ -56,6 +56,15 @@ input = { type = "object" }
 http = { method = "POST", url = "http://127.0.0.1:9100/mails" }
 approval = { when = "exists(args.to)", roles = ["finance"], lease = "8s" }
 
+[[tool]]
+name = "desk.lost"
+effect = "write"
+recovery = "manual"
+description = "Write to a customer over a line that breaks"
+input = { type = "object" }
+http = { method = "POST", url = "http://127.0.0.1:9200/mails" }
+approval = "never"
+
 [[principal]]
 id = "ben"
 name = "Ben"
@@ -75,6 +84,30 @@ for turn in range(inputs.get("times", 1)):
 result = {"done": done}
 """
 
+#: Asks a person for a word, and ends with what the person said.
+GATE = """
+decision = stasis.gate("Which order does the customer mean?", details={"found": ["o-7", "o-8"]}, roles=["finance"],
+                       form={"type": "object", "required": ["order_id"], "properties": {"order_id": {"type": "string"}}})
+result = {"answer": decision.answer}
+"""
+
+#: Makes one call whose answer never comes.
+LOST = """
+result = {"sent": desk.lost(to="lost@customers.example", body="x")}
+"""
+
+
+class Broken(http.server.BaseHTTPRequestHandler):
+    """Reads a request whole and hangs up without an answer."""
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.close_connection = True
+
+    def log_message(self, *_):
+        pass
+
+
 class Server:
     """`stasis dev` on a directory of its own, with the payments server behind it."""
 
@@ -83,6 +116,8 @@ class Server:
         self.path = pathlib.Path(self.folder.name)
         self.processes = []
         self.outputs = []
+        self.broken = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Broken)
+        threading.Thread(target=self.broken.serve_forever, daemon=True).start()
         try:
             self.start()
         except BaseException:
@@ -95,13 +130,15 @@ class Server:
         payments = self.spawn([sys.executable, REFUND / "payments.py", "--port", "0", *files], environment)
         address = self.first_line(payments)["url"].removeprefix("http://")
         config = (REFUND / "stasis.toml").read_text() + TOOLS
-        (self.path / "stasis.toml").write_text(config.replace("127.0.0.1:9100", address))
+        config = config.replace("127.0.0.1:9100", address).replace(":9200", f":{self.broken.server_address[1]}")
+        (self.path / "stasis.toml").write_text(config)
         words = ["dev", "--listen", "127.0.0.1:0", "--output", "ndjson"]
         places = ["--data", self.path / "data", "--config", self.path / "stasis.toml"]
         host = self.spawn([os.environ["STASIS_BIN"], *words, *places], environment)
         up = self.first_line(host)
         self.url, self.sign_in_url, self.token = up["url"].rstrip("/"), up["sign_in_url"], up["token"]
-        for key, source in {"asks": ASKS, "refund": (REFUND / "refund.py").read_text()}.items():
+        programs = {"asks": ASKS, "gate": GATE, "lost": LOST, "refund": (REFUND / "refund.py").read_text()}
+        for key, source in programs.items():
             self.api("POST", "/v1/workflows", {"key": key, "kind": "script", "source": source})
 
     def spawn(self, command, environment):
@@ -129,6 +166,8 @@ class Server:
             process.stdout.close()
         for log in self.outputs:
             log.close()
+        self.broken.shutdown()
+        self.broken.server_close()
         self.folder.cleanup()
 
     def api(self, method, path, body=None, token=None):
@@ -350,6 +389,38 @@ class ConsoleTest(unittest.TestCase):
         page.find(".fault")
         self.assertEqual(self.status(approval), "pending")  # C-293
         self.assertEqual(self.server.approval(approval["id"])["decisions"], [])  # C-293
+
+    def test_a_question_of_a_program_is_answered_in_its_form(self):
+        run = self.server.run("gate", {})
+        approval = self.server.question(run)
+        page = self.page()
+        self.open(page, approval)
+        self.assertIn("Which order does the customer mean?", page.find("h1").text)
+        self.assertEqual(json.loads(page.find("#answer").value), {"order_id": ""})
+        page.find("#answer").clear()
+        page.find("#answer").type('{"order_id": 7}')
+        page.find("#approve").click()
+        page.find(".fault")
+        self.assertEqual(page.find("#answer").value, '{"order_id": 7}')
+        self.assertEqual(self.status(approval), "pending")
+        page.find("#answer").clear()
+        page.find("#answer").type('{"order_id": "o-8"}')
+        page.find("#approve").click()
+        page.wait_for_text("Recorded: approve.")
+        self.assertEqual(self.server.ended(run)["result"], {"answer": {"order_id": "o-8"}})
+
+    def test_a_call_whose_outcome_was_lost_is_settled_by_who_found_out(self):
+        run = self.server.run("lost", {})
+        approval = self.server.question(run)
+        page = self.page("local")
+        self.open(page, approval)
+        page.wait_for_text("Did this call happen?")
+        self.assertEqual(page.find_all("#approve"), [])
+        page.find("#answer").type('{"id": "mail-1"}')
+        page.find("#reason").type("it is in their outbox")
+        page.find("#happened").click()
+        page.wait_for_text("It happened.")
+        self.assertEqual(self.server.ended(run)["result"], {"sent": {"id": "mail-1"}})
 
     # Twice, late, and again
 
