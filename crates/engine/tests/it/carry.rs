@@ -25,7 +25,7 @@ async fn a_program_without_calls_ends_in_its_result() {
 async fn a_program_stops_for_a_person_and_comes_back() {
     let desk = Desk::open().await;
     let run = desk.run(REFUND, r#"{"id": "o-7"}"#).await;
-    assert_eq!(run.status(), Status::AwaitingConsent); // R-174
+    assert_eq!(run.status(), Status::AwaitingConsent, "{:?}", run.phase); // R-174
     assert!(desk.engine.guests().is_empty()); // R-174
     let pending = desk.pending(run.id).await;
     assert_eq!(pending.len(), 1);

@@ -2,7 +2,7 @@
 
 use axum::Router;
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::HeaderMap;
 use axum::routing::{get, post};
 use engine::tools::{Connectors, Surroundings};
 use engine::{DecideRequest, Engine, EngineConfig, Failure, Image, RegisterScript, StartRun, Until};
@@ -254,20 +254,23 @@ impl Payments {
     }
 }
 
-async fn order(Path(id): Path<String>) -> (StatusCode, String) {
-    match id.as_str() {
-        "o-404" => (StatusCode::NOT_FOUND, r#"{"error":"no such order"}"#.to_owned()),
-        _ => (StatusCode::OK, format!(r#"{{"id":"{id}","amount":250.5}}"#)),
-    }
+type Json = ([(&'static str, &'static str); 1], String);
+
+fn json(text: String) -> Json {
+    ([("content-type", "application/json")], text)
 }
 
-async fn apply(path: &'static str, State(effects): State<Effects>, headers: HeaderMap, body: String) -> String {
+async fn order(Path(id): Path<String>) -> Json {
+    json(format!(r#"{{"id":"{id}","amount":250.5}}"#))
+}
+
+async fn apply(path: &'static str, State(effects): State<Effects>, headers: HeaderMap, body: String) -> Json {
     let key = headers.get("idempotency-key").and_then(|k| k.to_str().ok()).unwrap_or_default().to_owned();
     let mut effects = effects.lock().expect("no test panics in it");
     if !effects.iter().any(|effect| effect.key == key) {
         effects.push(Effect { path, key, body });
     }
-    r#"{"applied":true}"#.to_owned()
+    json(r#"{"applied":true}"#.to_owned())
 }
 
 /// Applies the effect and lets the caller wait for ever.
