@@ -15,6 +15,8 @@ use std::time::Duration;
 const PAGE: u32 = 1_000;
 /// What grows becomes readable with the next commit of its hop: looking twice a second is soon enough for people.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// How often in a row the process that serves us may leave before it is an error.
+const LOST: u32 = 20;
 
 pub(crate) async fn log(app: &App, follow: &Follow) -> Result<Exit, Failure> {
     if !follow.follow {
@@ -40,15 +42,16 @@ pub(crate) async fn log(app: &App, follow: &Follow) -> Result<Exit, Failure> {
 /// Looks again and again until there is nothing to come. Between two looks a store of our own is closed, so that a
 /// command that watches never keeps one that carries the run from it.
 async fn looking(app: &App, mut look: impl AsyncFnMut(&Door) -> Result<bool, Failure>) -> Result<Exit, Failure> {
-    let mut lost = false;
+    let mut lost = 0;
     loop {
         let door = app.open(Need::Read).await?;
         match look(&door).await {
             Ok(true) => return Ok(Exit::Fine),
-            Ok(false) => lost = false,
+            Ok(false) => lost = 0,
             // The command that served us was done and left: once more, by another door.
-            Err(failure) if failure.unanswered && door.behind == Behind::Passing && !lost => lost = true,
-            Err(failure) => return Err(failure),
+            Err(failure) if failure.unanswered && door.behind == Behind::Passing && lost < LOST => lost += 1,
+            // What was printed must not be printed again: the command as a whole is not begun anew.
+            Err(failure) => return Err(Failure { unanswered: false, ..failure }),
         }
         app.close().await;
         tokio::time::sleep(LOOK_EVERY).await;

@@ -168,7 +168,7 @@ mod tests {
     fn an_approval_shows_the_exact_arguments_and_the_claim_apart() {
         let asked = Approval { claim: Some("just a small one\u{202e}".into()), ..samples::approval() };
         expect![[r#"
-            apr_01m8nwmc7ce009jh69rck9w39q  payments.refund  pending, expires in 23h
+            apr_01m8nwmc7ce009jh69rck9w39q  payments.refund  pending, expires in 24h
 
             payments.refund@1: may this call go ahead?
               Refund an order
@@ -193,7 +193,7 @@ mod tests {
     fn a_list_has_one_line_for_each_approval() {
         expect![[r#"
             APPROVAL                        STATUS   FOR              ARGUMENTS                          WORKFLOW  ASKED   EXPIRES
-            apr_01m8nwmc7ce009jh69rck9w39q  pending  payments.refund  {"amount":250.5,"order_id":"o-7"}  refund    1m ago  in 23h
+            apr_01m8nwmc7ce009jh69rck9w39q  pending  payments.refund  {"amount":250.5,"order_id":"o-7"}  refund    1m ago  in 24h
         "#]].assert_eq(&list(&[samples::approval()], samples::now()));
         assert_eq!(list(&[], samples::now()), "no approvals\n");
     }

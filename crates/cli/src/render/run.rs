@@ -255,10 +255,10 @@ mod tests {
             time: active 4ms, calls 11ms, person 2s
 
             waits for
-              approval payments.refund  apr_01m8nwmc7ce009jh69rck9w39q  for 1m, due in 23h, guest frozen
+              approval payments.refund  apr_01m8nwmc7ce009jh69rck9w39q  for 1m, due in 24h, guest frozen
 
             approvals
-              apr_01m8nwmc7ce009jh69rck9w39q  payments.refund  pending, expires in 23h
+              apr_01m8nwmc7ce009jh69rck9w39q  payments.refund  pending, expires in 24h
         "#]]
         .assert_eq(&text);
     }
@@ -269,7 +269,7 @@ mod tests {
         expect![[r#"
             run_01m8nwmbe0e00bsaekf59edd1r  refund@1  AWAITING_CONSENT  for 59s
 
-            waits for approval apr_01m8nwmc7ce009jh69rck9w39q  payments.refund  pending, expires in 23h
+            waits for approval apr_01m8nwmc7ce009jh69rck9w39q  payments.refund  pending, expires in 24h
             hint: stasis approval show apr_01m8nwmc7ce009jh69rck9w39q; stasis approve apr_01m8nwmc7ce009jh69rck9w39q; stasis reject apr_01m8nwmc7ce009jh69rck9w39q
         "#]].assert_eq(&outcome(&waits, samples::now()));
     }

@@ -42,6 +42,27 @@ fn an_interrupted_command_exits_130_and_leaves_the_run() {
 }
 
 #[test]
+fn a_process_killed_in_a_hot_wait_loses_nothing_and_what_is_replayed_is_not_printed_twice() {
+    let home = Home::new();
+    home.write("asks.py", ASKS);
+    let server = crate::servers::Server::start(&home, &["dev"]);
+    home.json(0, &["workflow", "register", "asks.py"]);
+    let run = text(&home.json(0, &["run", "start", "asks"]), "/id").to_owned();
+    let mut asked = serde_json::Value::Null;
+    crate::servers::until("the question is asked", || {
+        asked = home.json(0, &["approvals"]);
+        asked["items"].as_array().is_some_and(|items| items.len() == 1)
+    });
+    server.signal("-KILL");
+    drop(server);
+    assert_eq!(home.json(0, &["approvals"])["items"][0]["id"], asked["items"][0]["id"]); // C-209
+    let decided = home.json(0, &["approve", text(&asked, "/items/0/id")]);
+    assert_eq!(text(&decided, "/run/status"), "done", "{decided}");
+    let log = home.stasis(&["run", "log", &run, "--output", "table"]);
+    assert_eq!(log.stdout, "asking\nanswered\n"); // W-177
+}
+
+#[test]
 fn a_lock_that_nobody_answers_for_is_named_with_its_process() {
     let home = Home::new();
     home.write("good.py", "result = 1\n");
