@@ -142,6 +142,8 @@ async fn replayed(hop: &mut Hop) -> Result<Guest, Out> {
     let sandbox = inner.sandbox().map_err(|failure| image_gone(&failure))?;
     let guest = sandbox.start(&program, limits).await.map_err(no_guest)?;
     hop.live.guard(Some(guest.stopper()));
+    // It prints everything again.
+    hop.log_next = 0;
     hop.told = start_entry.now;
     let last_is_live = hop.turns.last().is_some_and(|turn| turn.hop.is_none());
     let mut guest = match replay::replay(hop, guest, !last_is_live).await? {

@@ -61,6 +61,8 @@ pub(crate) struct Hop {
     /// Whether the hop's entropy has still to be given, with its first answer (W-248).
     pub(crate) entropy_due: bool,
     pub(crate) log: Arc<Mutex<Vec<String>>>,
+    /// The number of the guest's next line. A replay counts from 0, and what is stored already is dropped (W-177).
+    pub(crate) log_next: u32,
     /// Guest time that the ledger knows, in microseconds.
     pub(crate) charged_us: u64,
     /// Time in which every open call waited for a person, since the last charge.
@@ -107,8 +109,9 @@ impl Hop {
     fn take_pending(&mut self) -> Progress {
         let mut progress = std::mem::take(&mut self.pending);
         progress.charge.person += std::mem::take(&mut self.person).as_micros() as u64;
-        progress.log_base = self.run.log_lines;
+        progress.log_base = self.log_next;
         progress.log = std::mem::take(&mut *self.log.lock().unwrap_or_else(PoisonError::into_inner));
+        self.log_next = self.log_next.saturating_add(progress.log.len() as u32);
         self.pending.base = self.journal.len;
         progress
     }
@@ -261,6 +264,7 @@ impl Hop {
             told: run.created_at,
             entropy_due: run.journal.len > 0,
             log: Arc::default(),
+            log_next: run.log_lines,
             charged_us: run.budget.active_us,
             person: Duration::ZERO,
             engine_calls: 0,
