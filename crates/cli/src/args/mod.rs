@@ -21,7 +21,9 @@ use std::path::PathBuf;
   stasis run refund.py --input '{\"id\":\"o-7\"}'
   stasis approvals
   stasis approve apr_01m8nwmc7ce009jh69rck9w39q
-  stasis dev --open")]
+  stasis dev --open
+
+STASIS_LOG (a level or filter, or `json`) sets the log of the server inside, on stderr.")]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) globals: Globals,

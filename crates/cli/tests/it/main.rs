@@ -8,3 +8,4 @@ mod payments;
 mod people;
 mod processes;
 mod servers;
+mod workflows;

@@ -87,6 +87,19 @@ fn commands_use_the_process_that_has_the_directory_open() {
 }
 
 #[test]
+fn serve_keeps_its_store_where_the_configuration_says_and_ends_cleanly() {
+    let home = Home::new();
+    home.write("stasis.toml", "[store]\nurl = \"sqlite:ledger.db\"\n");
+    home.write("good.py", "result = 1\n");
+    let server = Server::start(&home, &["serve"]);
+    home.json(0, &["run", "good.py"]);
+    assert!(home.path().join("ledger.db").exists()); // I-3
+    assert_eq!(server.end(), 0);
+    assert!(!home.path().join(".stasis/stasis.sock").exists());
+    assert_eq!(home.json(0, &["run", "list"])["items"].as_array().map(Vec::len), Some(1));
+}
+
+#[test]
 fn a_token_works_over_tcp_until_it_is_revoked() {
     let home = Home::new();
     home.write("stasis.toml", "[[principal]]\nid = \"maria\"\nname = \"Maria\"\nkind = \"person\"\n");
