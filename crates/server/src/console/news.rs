@@ -78,7 +78,7 @@ impl Watch {
                 Ok(Next::Events(events)) => {
                     found |= events.iter().any(|(_, event)| self.run.is_none_or(|run| event.run == run));
                 }
-                Ok(Next::Gap(_)) => found = true,
+                Ok(Next::Gap { .. }) => found = true,
                 Ok(Next::Nothing) if found => return true,
                 // A hint, or being behind on hints, or the time of a scan: look at the store again.
                 Ok(Next::Nothing) => drop(tokio::time::timeout(self.app.streams.scan_every, self.hints.recv()).await),

@@ -244,6 +244,10 @@ fn about(run: &Run) -> Markup {
             (fact("Active time", &html! {
                 (span(Duration::from_millis(run.budgets.active_ms.used))) " of " (span(Duration::from_millis(run.budgets.active_ms.of)))
             }))
+            @let hardware = &run.budgets.hardware;
+            @if hardware.total > 0 {
+                (fact("Waits for hardware", &html! { (hardware.total) " of " (hardware.of) }))
+            }
             (fact("Queue", &html! { (shown(&run.queue)) ", priority " (run.priority) }))
             @if let Some(session) = &run.session { (fact("Session", &shown(session))) }
             @for (key, value) in &run.labels { (fact("Label", &html! { (shown(key)) " = " (shown(value)) })) }

@@ -6,6 +6,7 @@ The server is the binary that STASIS_BIN names.
 """
 
 import hashlib
+import http.client
 import http.server
 import json
 import os
@@ -15,7 +16,7 @@ import sys
 import tempfile
 import threading
 import unittest
-import urllib.error
+import urllib.parse
 import urllib.request
 
 from webdriver import ENTER, ESCAPE, TAB, Driver, wait_for
@@ -178,6 +179,17 @@ class Server:
         with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
             return json.load(answer)
 
+    def post(self, path, form, headers):
+        """Status, headers and body of the answer to a form, as it comes: no redirect is followed."""
+        connection = http.client.HTTPConnection(self.url.removeprefix("http://"), timeout=PATIENCE)
+        try:
+            headers = {"Content-Type": "application/x-www-form-urlencoded", **headers}
+            connection.request("POST", path, urllib.parse.urlencode(form), headers)
+            answer = connection.getresponse()
+            return answer.status, answer.headers, answer.read().decode()
+        finally:
+            connection.close()
+
     def token_of(self, principal):
         return self.api("POST", "/v1/tokens", {"principal": principal})["secret"]
 
@@ -220,7 +232,7 @@ class Elsewhere(http.server.BaseHTTPRequestHandler):
     """A page of another origin that posts a form to where its query says."""
 
     def do_GET(self):
-        target = urllib.request.unquote(self.path.partition("?")[2])
+        target = urllib.parse.unquote(self.path.partition("?")[2])
         body = f'<form method=post action="{target}"><input name=decision value=approve><button>Go</button></form>'
         self.send_response(200)
         self.send_header("Content-Type", "text/html")
@@ -505,6 +517,52 @@ class ConsoleTest(unittest.TestCase):
         self.assertEqual(self.status(approval), "pending")  # C-297
         page.find("#approve").click()
         page.wait_for_text("Recorded: approve.")  # C-297
+
+    def test_no_form_counts_without_token_origin_and_session(self):
+        run, approval = self.server.ask("other", {"to": "forged@customers.example", "body": "x"})
+        page = self.page()
+        self.open(page, approval)
+        token = page.find("#decide input[name=csrf]").attribute("value")
+        cookie = {"Cookie": f"stasis_session={page.cookies()[0]['value']}"}
+        origin = {"Origin": self.server.url}
+        fields = {"decision": "approve", "digest": approval["arguments_digest"], "csrf": token}
+        decide, cancel = f"/console/approvals/{approval['id']}/decisions", f"/console/runs/{run}/cancel"
+        forged = [
+            (decide, fields, origin),
+            (decide, fields, cookie),
+            (decide, fields, cookie | {"Origin": "null"}),
+            (decide, fields, cookie | {"Origin": "http://evil.example"}),
+            (decide, fields | {"csrf": ""}, cookie | origin),
+            (decide, fields | {"csrf": "x" * len(token)}, cookie | origin),
+            (decide, fields | {"principal": "ben"}, cookie | origin),
+            (decide, fields | {"digest": ""}, cookie | origin),
+            (decide, fields | {"digest": "sha256:" + "0" * 64}, cookie | origin),
+            (cancel, {"csrf": ""}, cookie | origin),
+            (cancel, {"csrf": token}, cookie),
+            ("/console/sign-out", {"csrf": ""}, cookie | origin),
+            ("/console/sign-in", {"token": self.tokens["ben"]}, {"Origin": "http://evil.example"}),
+        ]
+        for path, form, headers in forged:
+            with self.subTest(path=path, form=form, headers=headers):
+                status, headers, _ = self.server.post(path, form, headers)
+                self.assertNotIn("answer=recorded", headers.get("Location", ""))
+                self.assertIn(status, (303, 400, 403, 422))
+                self.assertNotIn("Set-Cookie", headers)
+        self.assertEqual(self.status(approval), "pending")  # C-221, C-177
+        self.assertEqual(self.server.approval(approval["id"])["decisions"], [])  # C-221
+        status, headers, _ = self.server.post(decide, fields, cookie | origin)
+        self.assertEqual((status, headers["Location"].partition("?")[2]), (303, "answer=recorded"))  # C-221
+
+    def test_every_page_refuses_frames_inline_code_and_other_hosts(self):
+        with urllib.request.urlopen(self.server.url + "/console/sign-in", timeout=10) as answer:
+            headers, page = answer.headers, answer.read().decode()
+        policy = headers["Content-Security-Policy"]
+        self.assertIn("frame-ancestors 'none'", policy)  # C-221
+        self.assertNotIn("unsafe", policy)  # I-52
+        self.assertEqual(headers["Referrer-Policy"], "no-referrer")  # C-221
+        style = page.partition('rel="stylesheet" href="')[2].partition('"')[0]
+        with urllib.request.urlopen(self.server.url + style, timeout=10) as answer:
+            self.assertIn("immutable", answer.headers["Cache-Control"])
 
     def test_without_script_every_answer_works(self):
         run, approval = self.server.ask("other", {"to": "plain@customers.example", "body": "x"})
