@@ -77,11 +77,11 @@ impl<'c> Table<'c> {
     pub(super) fn prepare(db: &'c Connection) -> rusqlite::Result<Table<'c>> {
         Ok(Table {
             find: db.prepare(FIND)?,
-            insert: db.prepare("INSERT INTO admission (hash, run) VALUES (?1, ?2)")?,
+            insert: db.prepare("INSERT OR FAIL INTO admission (hash, run) VALUES (?1, ?2)")?,
             holder: db.prepare(
                 "SELECT r.id FROM session s JOIN run r ON r.n = s.run WHERE s.namespace = ?1 AND s.session = ?2",
             )?,
-            take: db.prepare("INSERT INTO session (namespace, session, run) VALUES (?1, ?2, ?3)")?,
+            take: db.prepare("INSERT OR FAIL INTO session (namespace, session, run) VALUES (?1, ?2, ?3)")?,
             free: db.prepare("DELETE FROM session WHERE namespace = ?1 AND session = ?2 AND run = ?3")?,
             request: db.prepare("SELECT request_digest FROM run WHERE n = ?1")?,
         })

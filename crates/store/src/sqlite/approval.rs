@@ -281,12 +281,12 @@ impl<'c> Table<'c> {
             by_id: db.prepare(&format!("SELECT {COLUMNS} FROM approval a WHERE a.id = ?1 AND a.run = ?2"))?,
             run_of: db.prepare("SELECT run FROM approval WHERE id = ?1")?,
             insert: db.prepare(&format!(
-                "INSERT INTO approval ({}, {}) VALUES ({})",
+                "INSERT OR FAIL INTO approval ({}, {}) VALUES ({})",
                 changing.join(", "),
                 fixed.join(", "),
                 marks.join(", ")
             ))?,
-            update: db.prepare(&format!("UPDATE approval SET {} WHERE id = ?23", set.join(", ")))?,
+            update: db.prepare(&format!("UPDATE OR FAIL approval SET {} WHERE id = ?23", set.join(", ")))?,
         })
     }
 

@@ -155,10 +155,13 @@ pub(super) enum Place {
 impl<'c> Table<'c> {
     pub(super) fn prepare(db: &'c Connection) -> rusqlite::Result<Table<'c>> {
         let put = |table| {
-            db.prepare(&format!("INSERT OR REPLACE INTO {table} (run, codec, len, bytes) VALUES (?1, ?2, ?3, ?4)"))
+            db.prepare(&format!(
+                "INSERT OR FAIL INTO {table} (run, codec, len, bytes) VALUES (?1, ?2, ?3, ?4)
+                 ON CONFLICT (run) DO UPDATE SET codec = excluded.codec, len = excluded.len, bytes = excluded.bytes"
+            ))
         };
         Ok(Table {
-            insert: db.prepare("INSERT INTO body (run, key, codec, len, bytes) VALUES (?1, ?2, ?3, ?4, ?5)")?,
+            insert: db.prepare("INSERT OR FAIL INTO body (run, key, codec, len, bytes) VALUES (?1, ?2, ?3, ?4, ?5)")?,
             find: db.prepare("SELECT codec, len, bytes FROM body WHERE run = ?1 AND key = ?2")?,
             put_checkpoint: put("checkpoint")?,
             put_snapshot: put("snapshot")?,

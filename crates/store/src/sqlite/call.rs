@@ -118,14 +118,14 @@ impl<'c> Table<'c> {
             ))?,
             by_id: db.prepare(&format!("SELECT {COLUMNS} FROM call c WHERE c.id = ?1 AND c.run = ?2"))?,
             insert: db.prepare(
-                "INSERT INTO call (live, arguments, edited, approval, settle, state, rounds, receipt, gate_attempt, gate_at,
+                "INSERT OR FAIL INTO call (live, arguments, edited, approval, settle, state, rounds, receipt, gate_attempt, gate_at,
                  gate_token, outcome, outcome_code, applied, body, ended_at, asked, id, run, position, scope, n, tool, effect,
                  recovery, timeout_ms, at)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22,
                  ?23, ?24, ?25, ?26, ?27)",
             )?,
             update: db.prepare(
-                "UPDATE call SET live = ?1, arguments = ?2, edited = ?3, approval = ?4, settle = ?5, state = ?6, rounds = ?7,
+                "UPDATE OR FAIL call SET live = ?1, arguments = ?2, edited = ?3, approval = ?4, settle = ?5, state = ?6, rounds = ?7,
                  receipt = ?8, gate_attempt = ?9, gate_at = ?10, gate_token = ?11, outcome = ?12, outcome_code = ?13,
                  applied = ?14, body = ?15, ended_at = ?16, asked = ?17 WHERE id = ?18",
             )?,

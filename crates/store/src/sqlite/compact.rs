@@ -98,42 +98,72 @@ const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 const ID_DIGITS: usize = 26;
 const SHA256: &str = "sha256:";
 
+/// Numbers of keys in order of their length, and where each length begins: a word is compared with few keys.
+const BY_LENGTH: ([u8; KEYS.len()], [u8; LONGEST + 2]) = {
+    let (mut order, mut begin) = ([0; KEYS.len()], [0; LONGEST + 2]);
+    let (mut len, mut filled) = (0, 0);
+    while len <= LONGEST {
+        begin[len] = filled as u8;
+        let mut at = 0;
+        while at < KEYS.len() {
+            if KEYS[at].len() == len {
+                order[filled] = at as u8;
+                filled += 1;
+            }
+            at += 1;
+        }
+        len += 1;
+    }
+    begin[LONGEST + 1] = filled as u8;
+    (order, begin)
+};
+/// Bytes of the longest key.
+const LONGEST: usize = 18;
+
+fn key_number(word: &[u8]) -> Option<u8> {
+    let (order, begin) = &BY_LENGTH;
+    let range = usize::from(*begin.get(word.len())?)..usize::from(*begin.get(word.len() + 1)?);
+    order[range].iter().copied().find(|number| KEYS[usize::from(*number)].as_bytes() == word)
+}
+
 /// The text in fewer bytes.
 pub(super) fn compact(text: &Canonical) -> Vec<u8> {
-    let text = text.as_bytes();
     let mut out = Vec::with_capacity(text.len());
-    let mut at = 0;
-    while at < text.len() {
-        // In canonical JSON an escaped quote follows a backslash; a text with one is left as it is by what follows.
-        let used = if text[at] == b'"' { replace(&text[at + 1..], &mut out) } else { None };
-        match used {
-            Some(used) => at += 1 + used,
+    let mut rest = text.as_bytes();
+    while let Some(quote) = rest.iter().position(|byte| *byte == b'"') {
+        out.extend_from_slice(&rest[..quote]);
+        rest = &rest[quote..];
+        // In canonical JSON an escaped quote follows a backslash; a word with one matches nothing and stands as it is.
+        match replace(&rest[1..], &mut out) {
+            Some(used) => rest = &rest[1 + used..],
             None => {
-                out.push(text[at]);
-                at += 1;
+                out.push(b'"');
+                rest = &rest[1..];
             }
         }
     }
+    out.extend_from_slice(rest);
     out
 }
 
 /// Replaces what stands after an opening quote, and says how many bytes it had.
 fn replace(rest: &[u8], out: &mut Vec<u8>) -> Option<usize> {
     let len = rest.iter().position(|byte| *byte == b'"')?;
-    let word = std::str::from_utf8(&rest[..len]).ok()?;
-    if rest.get(len + 1) == Some(&b':')
-        && let Some(key) = KEYS.iter().position(|key| *key == word)
-    {
-        out.extend_from_slice(&[KEY, key as u8]);
+    let word = &rest[..len];
+    if rest.get(len + 1) == Some(&b':') {
+        let key = key_number(word)?;
+        out.extend_from_slice(&[KEY, key]);
         return Some(len + 2);
     }
-    if let Some(digest) = word.strip_prefix(SHA256).and_then(hex) {
+    if let Some(digits) = word.strip_prefix(SHA256.as_bytes()) {
+        let digest = hex(digits)?;
         out.push(DIGEST);
         out.extend_from_slice(&digest);
         return Some(len + 1);
     }
-    let (kind, digits) =
-        PREFIXES.iter().enumerate().find_map(|(kind, prefix)| Some((kind, word.strip_prefix(prefix)?)))?;
+    let digits = word.len().checked_sub(ID_DIGITS)?;
+    let (prefix, digits) = word.split_at(digits);
+    let kind = PREFIXES.iter().position(|known| known.as_bytes() == prefix)?;
     let number = base32(digits)?;
     out.extend_from_slice(&[ID, kind as u8]);
     out.extend_from_slice(&number.to_be_bytes());
@@ -181,8 +211,8 @@ pub(super) fn expand(bytes: &[u8]) -> Result<Canonical, Malformed> {
     json::Canonical::from_stored(&text).ok_or(Malformed("canonical JSON"))
 }
 
-fn hex(digits: &str) -> Option<[u8; 32]> {
-    let digits: &[u8; 64] = digits.as_bytes().try_into().ok()?;
+fn hex(digits: &[u8]) -> Option<[u8; 32]> {
+    let digits: &[u8; 64] = digits.try_into().ok()?;
     let digit = |byte: u8| match byte {
         b'0'..=b'9' => Some(byte - b'0'),
         b'a'..=b'f' => Some(byte - b'a' + 10),
@@ -210,8 +240,8 @@ const VALUES: [u8; 256] = {
     values
 };
 
-fn base32(digits: &str) -> Option<u128> {
-    let digits: &[u8; ID_DIGITS] = digits.as_bytes().try_into().ok()?;
+fn base32(digits: &[u8]) -> Option<u128> {
+    let digits: &[u8; ID_DIGITS] = digits.try_into().ok()?;
     // 26 digits hold 130 bits: the first may use only three of its five.
     if VALUES[usize::from(digits[0])] > 7 {
         return None;
@@ -262,6 +292,10 @@ mod tests {
 
     #[test]
     fn no_two_keys_or_prefixes_are_the_same() {
+        assert_eq!(KEYS.iter().map(|key| key.len()).max(), Some(LONGEST));
+        for (number, key) in KEYS.iter().enumerate() {
+            assert_eq!(key_number(key.as_bytes()), Some(number as u8));
+        }
         assert_eq!(std::collections::BTreeSet::from(KEYS).len(), KEYS.len());
         assert_eq!(std::collections::BTreeSet::from(PREFIXES).len(), PREFIXES.len());
     }

@@ -128,7 +128,7 @@ pub(super) struct Table<'c> {
 
 impl<'c> Table<'c> {
     pub(super) fn prepare(db: &'c Connection) -> rusqlite::Result<Table<'c>> {
-        Ok(Table { insert: db.prepare("INSERT INTO event (run, first, at, pack) VALUES (?1, ?2, ?3, ?4)")? })
+        Ok(Table { insert: db.prepare("INSERT OR FAIL INTO event (run, first, at, pack) VALUES (?1, ?2, ?3, ?4)")? })
     }
 
     /// All events of one command: consecutive, of one run and one time.

@@ -86,9 +86,10 @@ pub(super) struct Table<'c> {
 impl<'c> Table<'c> {
     pub(super) fn prepare(db: &'c Connection) -> rusqlite::Result<Table<'c>> {
         Ok(Table {
-            entry: db.prepare("INSERT INTO journal (run, position, entry) VALUES (?1, ?2, ?3)")?,
-            receipt: db.prepare("INSERT INTO receipt (run, n, id, digest, record) VALUES (?1, ?2, ?3, ?4, ?5)")?,
-            line: db.prepare("INSERT INTO log (run, n, at, text) VALUES (?1, ?2, ?3, ?4)")?,
+            entry: db.prepare("INSERT OR FAIL INTO journal (run, position, entry) VALUES (?1, ?2, ?3)")?,
+            receipt: db
+                .prepare("INSERT OR FAIL INTO receipt (run, n, id, digest, record) VALUES (?1, ?2, ?3, ?4, ?5)")?,
+            line: db.prepare("INSERT OR FAIL INTO log (run, n, at, text) VALUES (?1, ?2, ?3, ?4)")?,
         })
     }
 

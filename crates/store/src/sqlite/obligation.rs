@@ -47,8 +47,11 @@ impl<'c> Table<'c> {
         Ok(Table {
             open: db.prepare(&format!("SELECT {COLUMNS} FROM obligation WHERE run = ?1 AND state = 0"))?,
             put: db.prepare(
-                "INSERT OR REPLACE INTO obligation (run, kind, ref, state, attempts, last_error, retry_at, acknowledged_by,
-                 acknowledged_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+                "INSERT OR FAIL INTO obligation (run, kind, ref, state, attempts, last_error, retry_at, acknowledged_by,
+                 acknowledged_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+                 ON CONFLICT (run, kind, ref) DO UPDATE SET state = excluded.state, attempts = excluded.attempts,
+                 last_error = excluded.last_error, retry_at = excluded.retry_at,
+                 acknowledged_by = excluded.acknowledged_by, acknowledged_at = excluded.acknowledged_at",
             )?,
             delete: db.prepare("DELETE FROM obligation WHERE run = ?1 AND kind = ?2 AND ref = ?3")?,
             owe: db.prepare("INSERT OR IGNORE INTO debt (run, kind, since) VALUES (?1, ?2, ?3)")?,

@@ -265,14 +265,15 @@ impl<'c> Table<'c> {
         let set: Vec<String> = changing.iter().enumerate().map(|(i, c)| format!("{c} = ?{}", i + 1)).collect();
         let (set, at) = (set.join(", "), changing.len());
         let guard = |from: usize| format!("WHERE n = ?{from} AND status = ?{} AND fence = ?{}", from + 1, from + 2);
-        let update = format!("UPDATE run SET {set} {}", guard(at + 1));
+        let update = format!("UPDATE OR FAIL run SET {set} {}", guard(at + 1));
         let end = format!("result = ?{}, finished_at = ?{}", at + 1, at + 2);
-        let finish = format!("UPDATE run SET {set}, {end} {}", guard(at + 3));
+        let finish = format!("UPDATE OR FAIL run SET {set}, {end} {}", guard(at + 3));
         let first =
             "id, pin, requester, input, priority, session, deadline, labels, retry_of, created_at, idempotency_key,
                      request_digest";
         let marks: Vec<String> = (1..=at + 12).map(|i| format!("?{i}")).collect();
-        let insert = format!("INSERT INTO run ({}, {first}) VALUES ({})", changing.join(", "), marks.join(", "));
+        let insert =
+            format!("INSERT OR FAIL INTO run ({}, {first}) VALUES ({})", changing.join(", "), marks.join(", "));
         Ok(Table {
             by_id: db.prepare(&format!("SELECT {COLUMNS} FROM run r WHERE r.id = ?1"))?,
             by_n: db.prepare(&format!("SELECT {COLUMNS} FROM run r WHERE r.n = ?1"))?,
@@ -280,7 +281,7 @@ impl<'c> Table<'c> {
             update: db.prepare(&update)?,
             finish: db.prepare(&finish)?,
             renew: db.prepare(
-                "UPDATE run SET claim_deadline = ?1, claim_renewed_at = ?2 WHERE n = ?3 AND claim_token = ?4 AND fence = ?4",
+                "UPDATE OR FAIL run SET claim_deadline = ?1, claim_renewed_at = ?2 WHERE n = ?3 AND claim_token = ?4 AND fence = ?4",
             )?,
         })
     }

@@ -2,6 +2,9 @@
 //!
 //! Owns the statements of the write connection. It adds nothing to a decision and leaves nothing out of it: all of a
 //! [`Change`] is in the one transaction that is open while it is saved.
+//!
+//! Statements that write say `OR FAIL`. What fails is rolled back with its whole transaction, so SQLite need not keep a
+//! copy of every page that a single statement touches in order to undo that statement alone.
 
 use protocol::call::Call;
 use protocol::command::{Act, Admit, Command, KnownKey, Renew, Renewed, Subject};

@@ -50,10 +50,10 @@ impl<'c> Table<'c> {
             of_run: db.prepare(&format!("SELECT {COLUMNS} FROM wait WHERE run = ?1 ORDER BY id"))?,
             run_of: db.prepare("SELECT run FROM wait WHERE id = ?1")?,
             insert: db.prepare(
-                "INSERT INTO wait (run, owner, approval, call, since, due_at, state, outcome, id)
+                "INSERT OR FAIL INTO wait (run, owner, approval, call, since, due_at, state, outcome, id)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
             )?,
-            update: db.prepare("UPDATE wait SET state = ?1, outcome = ?2, due_at = ?3 WHERE id = ?4")?,
+            update: db.prepare("UPDATE OR FAIL wait SET state = ?1, outcome = ?2, due_at = ?3 WHERE id = ?4")?,
             delete: db.prepare("DELETE FROM wait WHERE id = ?1")?,
         })
     }

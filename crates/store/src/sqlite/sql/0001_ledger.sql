@@ -127,7 +127,7 @@ CREATE TABLE run (
 CREATE TRIGGER run_final BEFORE UPDATE OF status ON run
 WHEN OLD.status >= 9 AND NEW.status <> OLD.status
 BEGIN
-    SELECT RAISE(ABORT, 'the status of a final run never changes');
+    SELECT RAISE(FAIL, 'the status of a final run never changes');
 END;
 
 -- Claimable deliveries in the order of R-74.
@@ -221,7 +221,7 @@ CREATE INDEX approval_expiry ON approval (coalesce(expires_at, 92233720368547758
 CREATE TRIGGER approval_decided BEFORE UPDATE OF status ON approval
 WHEN OLD.status <> 0 AND NEW.status <> OLD.status
 BEGIN
-    SELECT RAISE(ABORT, 'a decided approval is not decided again');
+    SELECT RAISE(FAIL, 'a decided approval is not decided again');
 END;
 
 -- State: 0 entered, 1 asked, 2 dispatched, 3 ambiguous, 4 ended. Live: not ended. Effect: 0 pure, 1 read, 2 write.
