@@ -9,7 +9,7 @@ use crate::event::{Event, Gap};
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use protocol::id::RunId;
-use reqwest::Method;
+use reqwest::{Method, StatusCode};
 use reqwest::header::{ACCEPT, HeaderName};
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -138,6 +138,11 @@ impl EventStream {
             request = request.header(LAST_EVENT_ID, last);
         }
         match self.client.send(request).await {
+            // The run has ended, and everything up to its end was read before.
+            Ok(response) if response.status() == StatusCode::NO_CONTENT => {
+                self.ended = true;
+                Ok(())
+            }
             Ok(response) => {
                 self.body = Some(response.bytes_stream().map(|chunk| chunk.map(|bytes| bytes.to_vec())).boxed());
                 Ok(())

@@ -49,7 +49,12 @@ impl FromRequestParts<App> for Caller {
         }
         if door == Door::Socket {
             let principal = app.service.local();
-            return Ok(Caller(command::Caller { principal, method: Method::Cli, strength: Strength::Session, request }));
+            return Ok(Caller(command::Caller {
+                principal,
+                method: Method::Cli,
+                strength: Strength::Session,
+                request,
+            }));
         }
         // A session of the console may read; what it changes goes through the pages, whose forms carry the token.
         if parts.method == Verb::GET
@@ -72,7 +77,9 @@ pub(crate) struct Visitor {
 impl Visitor {
     /// Refuses a change that did not come from a page of ours: token and origin have both to fit (C-221).
     pub(crate) fn guard(&self, headers: &HeaderMap, app: &App, csrf: &str) -> Result<(), Refused> {
-        if !guard::same(csrf.as_bytes(), self.csrf.as_bytes()) || !guard::own_origin(headers, app.public_origin.as_deref()) {
+        if !guard::same(csrf.as_bytes(), self.csrf.as_bytes())
+            || !guard::own_origin(headers, app.public_origin.as_deref())
+        {
             let detail = "this form did not come from a page of this server";
             return Err(Refused(with_hint(Code::NotPermitted, detail, "reload the page and try again")));
         }

@@ -64,11 +64,14 @@ impl StartError {
             StartError::Absent { .. } => "--data names the data directory; `stasis run FILE` makes one".to_owned(),
             StartError::Store(error) => error.hint().to_owned(),
             StartError::Folder { .. } => "check that the directory is there, ours, and has room".to_owned(),
-            StartError::Listen { .. } => "another process may have the address: choose another with --listen".to_owned(),
-            StartError::Engine(_) => "the system refuses threads: look at its limits".to_owned(),
-            StartError::Apply(engine::Failure::Refused(refusal)) => {
-                refusal.hint.clone().unwrap_or_else(|| "`stasis config check` shows every setting with its source".to_owned())
+            StartError::Listen { .. } => {
+                "another process may have the address: choose another with --listen".to_owned()
             }
+            StartError::Engine(_) => "the system refuses threads: look at its limits".to_owned(),
+            StartError::Apply(engine::Failure::Refused(refusal)) => refusal
+                .hint
+                .clone()
+                .unwrap_or_else(|| "`stasis config check` shows every setting with its source".to_owned()),
             StartError::Apply(_) => "`stasis doctor` checks the store".to_owned(),
         }
     }
@@ -131,7 +134,10 @@ mod tests {
         assert_eq!((invalid.code.as_str(), invalid.status), ("config_invalid", 422)); // I-47
         assert_eq!(invalid.errors.len(), 2); // I-47
         let first = &invalid.errors[0];
-        assert_eq!((first.key.as_deref(), first.file.as_deref(), first.line), (Some("server.listen"), Some("stasis.toml"), Some(3))); // I-47
+        assert_eq!(
+            (first.key.as_deref(), first.file.as_deref(), first.line),
+            (Some("server.listen"), Some("stasis.toml"), Some(3))
+        ); // I-47
         let damaged = StartError::from(OpenError::Damaged { path: "s.db".into(), why: "page 3".into() });
         assert!(damaged.problem().detail.contains("s.db") && damaged.problem().hint.is_some()); // I-47
     }

@@ -71,7 +71,12 @@ struct Around {
 
 impl Listening {
     /// Serves until `stop` fires; then connections finish what they have in hand and close.
-    pub(super) fn start(router: Router, unix: UnixListener, tcp: Option<TcpListener>, stop: CancellationToken) -> Listening {
+    pub(super) fn start(
+        router: Router,
+        unix: UnixListener,
+        tcp: Option<TcpListener>,
+        stop: CancellationToken,
+    ) -> Listening {
         let tasks = TaskTracker::new();
         let around = |door| Around {
             router: router.clone(),
@@ -99,14 +104,18 @@ impl Listening {
 
 async fn accept_unix(listener: UnixListener, around: Around) {
     loop {
-        let Some(next) = around.accepted(async { listener.accept().await.map(|(stream, _)| stream) }).await else { return };
+        let Some(next) = around.accepted(async { listener.accept().await.map(|(stream, _)| stream) }).await else {
+            return;
+        };
         around.take(next).await;
     }
 }
 
 async fn accept_tcp(listener: TcpListener, around: Around) {
     loop {
-        let Some(next) = around.accepted(async { listener.accept().await.map(|(stream, _)| stream) }).await else { return };
+        let Some(next) = around.accepted(async { listener.accept().await.map(|(stream, _)| stream) }).await else {
+            return;
+        };
         if let Ok((stream, _)) = &next {
             // Small answers go out at once; a failure to say so only costs time.
             let _ = stream.set_nodelay(true);

@@ -29,6 +29,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use store::{Ledger, StoreConfig};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 /// Hops that one process carries at once; more wait in the queue.
 const HOPS: usize = 256;
@@ -88,6 +89,7 @@ impl Host {
             service: Service::new(engine.clone(), facts),
             sessions: Sessions::default(),
             metrics: http::metrics::Metrics::default(),
+            feeds: TaskTracker::new(),
             closing: CancellationToken::new(),
             streams: streams(&config),
             public_origin: public_url.as_deref().and_then(origin),
@@ -135,6 +137,9 @@ impl Host {
     pub async fn shutdown(self) {
         self.app.closing.cancel();
         self.listening.stop().await;
+        // They end by the same signal, and hold the store until they do.
+        self.app.feeds.close();
+        self.app.feeds.wait().await;
         self.engine.shutdown().await;
         // The file goes while the lock is still held, so that it cannot be the next process's.
         if let Err(error) = std::fs::remove_file(&self.socket) {

@@ -165,7 +165,10 @@ impl<S: Send + Sync> FromRequestParts<S> for IdempotencyKey {
         };
         match (fits(value), values.next()) {
             (Some(key), None) => Ok(IdempotencyKey(Some(key))),
-            _ => Err(Refused(problem(Code::InvalidRequest, "`Idempotency-Key` has to be one text of 1 to 256 characters"))),
+            _ => Err(Refused(problem(
+                Code::InvalidRequest,
+                "`Idempotency-Key` has to be one text of 1 to 256 characters",
+            ))),
         }
     }
 }

@@ -23,12 +23,15 @@ use axum::Router;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 /// What every handler shares.
 pub(crate) struct State {
     pub(crate) service: Service,
     pub(crate) sessions: Sessions,
     pub(crate) metrics: metrics::Metrics,
+    /// Streams that are fed; whoever closes the server waits for them, since they hold the store.
+    pub(crate) feeds: TaskTracker,
     /// Fires when the server closes: streams and long polls end by it.
     pub(crate) closing: CancellationToken,
     pub(crate) streams: Streams,

@@ -20,6 +20,7 @@ use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
         (name = "operate", description = "Guests, tools, tokens and the state of the installation."),
         (name = "health", description = "Open to everybody: whether the process lives, and its counts."),
     ),
+    components(schemas(api::approval::Order, api::run::Until)),
     paths(
         workflows::register, workflows::list, workflows::show, workflows::activate, workflows::pattern,
         runs::start, runs::put, runs::list, runs::show, runs::wait, runs::cancel, runs::explain, events::of_run,

@@ -20,13 +20,13 @@ const ENVELOPE_NODES: usize = 4_096;
 
 /// Reads a JSON body of at most `bytes`.
 pub(crate) fn body<T: DeserializeOwned>(text: &[u8], bytes: usize) -> Result<T, Refused> {
-    let bounds = Bounds {
-        bytes,
-        depth: Bounds::BODY.depth + ENVELOPE_DEPTH,
-        nodes: 2 * Bounds::BODY.nodes + ENVELOPE_NODES,
-    };
+    let bounds =
+        Bounds { bytes, depth: Bounds::BODY.depth + ENVELOPE_DEPTH, nodes: 2 * Bounds::BODY.nodes + ENVELOPE_NODES };
     let canonical = json::canonicalize_within(text, &bounds).map_err(|fault| {
-        Refused::new(Code::InvalidJson, format!("the body is no JSON that is taken here: {} at byte {}", fault.reason, fault.offset))
+        Refused::new(
+            Code::InvalidJson,
+            format!("the body is no JSON that is taken here: {} at byte {}", fault.reason, fault.offset),
+        )
     })?;
     let mut reader = serde_json::Deserializer::from_str(canonical.as_str());
     serde_path_to_error::deserialize(&mut reader).map_err(|error| {
@@ -97,7 +97,8 @@ mod tests {
 
     #[test]
     fn a_body_is_read_strictly_and_its_numbers_stay_as_written() {
-        let run: StartRun = body(br#"{ "workflow": "a", "input": {"b": 1.0, "a": 12345678901234567890} }"#, 1 << 20).unwrap();
+        let run: StartRun =
+            body(br#"{ "workflow": "a", "input": {"b": 1.0, "a": 12345678901234567890} }"#, 1 << 20).unwrap();
         assert_eq!(run.input.unwrap().as_str(), r#"{"a":12345678901234567890,"b":1.0}"#); // I-40
         let twice = refused(r#"{"workflow":"a","input":{"x":1,"x":2}}"#);
         assert_eq!((twice.status, twice.code.as_str()), (400, "invalid_json")); // C-24

@@ -54,8 +54,9 @@ fn respond(app: App, reader: Reader) -> Response {
     let heartbeat = app.streams.heartbeat;
     // Listening starts before the first read, so nothing between the two is missed.
     let hints = Service::hints(&app.service);
-    tokio::spawn(feed(app, reader, hints, lines));
-    let lines = stream::unfold(taken, |mut taken| async { taken.recv().await.map(|line| (Ok::<_, Infallible>(line), taken)) });
+    app.clone().feeds.spawn(feed(app, reader, hints, lines));
+    let lines =
+        stream::unfold(taken, |mut taken| async { taken.recv().await.map(|line| (Ok::<_, Infallible>(line), taken)) });
     Sse::new(lines).keep_alive(KeepAlive::new().interval(heartbeat).text("beat")).into_response()
 }
 
@@ -74,8 +75,10 @@ async fn feed(app: App, mut reader: Reader, mut hints: Receiver<store::Hint>, li
                         }
                     }
                 }
-                Ok(Next::Gap(gap)) => {
-                    if !hand_on(&app, &lines, Event::default().event("gap").data(text(&gap))).await {
+                Ok(Next::Gap { resume, gap }) => {
+                    let line = Event::default().event("gap").data(text(&gap));
+                    let line = if let Some(place) = resume { line.id(place) } else { line };
+                    if !hand_on(&app, &lines, line).await {
                         return;
                     }
                 }

@@ -132,8 +132,11 @@ impl Service {
     pub async fn settle(&self, by: &Caller, call: CallId, request: DecisionRequest) -> Answer<Approval> {
         let found = self.engine.ledger().call(call).await.map_err(|error| unread(error, by))?;
         let found = found.filter(|found| found.run.namespace == by.principal.namespace).ok_or_else(not_found)?;
+        self.need(by, &[Right::ApprovalsDecide])?;
         let Some(question) = found.call.settle else {
-            let detail = format!("nobody asks whether {call} happened: its outcome is known, or it never passed its dispatch gate");
+            let detail = format!(
+                "nobody asks whether {call} happened: its outcome is known, or it never passed its dispatch gate"
+            );
             return Err(problem(Code::NotDispatched, detail));
         };
         if !matches!(request.decision, Verdict::Happened | Verdict::DidNotHappen | Verdict::GiveUp) {

@@ -5,8 +5,8 @@
 use super::Service;
 use super::failure::{NO_IMAGE, unread};
 use super::problem::Answer;
-use api::operate::{Check, CheckVerdict};
 use api::DoctorReport;
+use api::operate::{Check, CheckVerdict};
 use protocol::command::Caller;
 use protocol::principal::{Kind, Principal, Right};
 use std::os::unix::fs::PermissionsExt;
@@ -38,15 +38,26 @@ impl Service {
             return Ok(vec![failed("store", failure, "start this process again; it goes on from disk")]);
         }
         let found = ledger.check().await.map_err(|error| unread(error, by))?;
-        let pages = format!("SQLite {}, schema {}, {} pages of {} bytes", found.sqlite, found.schema, found.pages, found.page_bytes);
+        let pages = format!(
+            "SQLite {}, schema {}, {} pages of {} bytes",
+            found.sqlite, found.schema, found.pages, found.page_bytes
+        );
         let store = match found.faults.as_slice() {
             [] => fine("store", pages),
-            faults => failed("store", format!("{pages}; {}", faults.join("; ")), "restore the last backup, and keep this file"),
+            faults => failed(
+                "store",
+                format!("{pages}; {}", faults.join("; ")),
+                "restore the last backup, and keep this file",
+            ),
         };
         // The store does not open without `synchronous=FULL`; what is left to see is the journal.
         let durable = match found.journal_mode.as_str() {
-            "wal" => fine("durability", "journal wal, synchronous full: an answered commit survives a power cut".to_owned()),
-            other => failed("durability", format!("journal {other}, not wal"), "use a local file system that honours sync"),
+            "wal" => {
+                fine("durability", "journal wal, synchronous full: an answered commit survives a power cut".to_owned())
+            }
+            other => {
+                failed("durability", format!("journal {other}, not wal"), "use a local file system that honours sync")
+            }
         };
         Ok(vec![store, durable])
     }
@@ -63,12 +74,20 @@ impl Service {
     fn folder(&self) -> Check {
         let data = &self.facts.data;
         match std::fs::metadata(data) {
-            Ok(folder) if folder.permissions().mode() & 0o077 == 0 => fine("data directory", format!("{} is ours alone", data.display())),
+            Ok(folder) if folder.permissions().mode() & 0o077 == 0 => {
+                fine("data directory", format!("{} is ours alone", data.display()))
+            }
             Ok(folder) => {
-                let found = format!("{} has mode {:o}: others reach the socket or the store", data.display(), folder.permissions().mode() & 0o777);
+                let found = format!(
+                    "{} has mode {:o}: others reach the socket or the store",
+                    data.display(),
+                    folder.permissions().mode() & 0o777
+                );
                 failed("data directory", found, "chmod 700 it")
             }
-            Err(error) => failed("data directory", format!("{}: {error}", data.display()), "check that it is there and ours"),
+            Err(error) => {
+                failed("data directory", format!("{}: {error}", data.display()), "check that it is there and ours")
+            }
         }
     }
 
@@ -127,7 +146,8 @@ fn swap(swaps: &str) -> Check {
 
 fn kernel(release: &str) -> Check {
     let release = release.trim();
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse::<u32>().unwrap_or_default());
+    let mut numbers =
+        release.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse::<u32>().unwrap_or_default());
     let version = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
     if version >= COOLING_KERNEL {
         return fine("kernel", format!("{release}: waiting guests can be cooled"));
@@ -156,7 +176,12 @@ mod tests {
     fn swap_and_kernel_are_judged_by_what_the_system_says() {
         assert_eq!(swap("Filename Type Size\n").verdict, CheckVerdict::Ok); // I-11
         assert_eq!(swap("Filename Type Size\n/dev/sda2 partition 1\n").verdict, CheckVerdict::Warning); // I-11
-        for (release, verdict) in [("6.1.0-18-amd64", CheckVerdict::Ok), ("5.4.0", CheckVerdict::Ok), ("4.19.1", CheckVerdict::Warning), ("", CheckVerdict::Warning)] {
+        for (release, verdict) in [
+            ("6.1.0-18-amd64", CheckVerdict::Ok),
+            ("5.4.0", CheckVerdict::Ok),
+            ("4.19.1", CheckVerdict::Warning),
+            ("", CheckVerdict::Warning),
+        ] {
             assert_eq!(kernel(release).verdict, verdict, "{release}"); // I-11
         }
     }

@@ -16,7 +16,8 @@ impl Service {
         self.reads(by)?;
         let (limit, after) = (list::limit(query.limit)?, list::cursor(query.cursor.as_deref())?);
         let ambiguous = query.state == Some(CallState::Ambiguous);
-        let page = self.engine.ledger().effects(ambiguous, None, after, limit).await.map_err(|error| unread(error, by))?;
+        let page =
+            self.engine.ledger().effects(ambiguous, None, after, limit).await.map_err(|error| unread(error, by))?;
         let mut items = Vec::new();
         for found in page.items {
             let state = view::call::state(&found.call);

@@ -3,10 +3,10 @@
 //! A stream reads the store and nothing else: a hint only shortens the wait, so a reader that missed one is late and never
 //! wrong.
 
+use super::Service;
 use super::failure::unread;
 use super::list;
 use super::problem::{Answer, not_found};
-use super::Service;
 use crate::view;
 use api::Event;
 use api::event::{Gap, TailQuery};
@@ -76,8 +76,8 @@ impl Service {
 pub(crate) enum Next {
     /// Events, each with the place that a reader resumes from.
     Events(Vec<(String, Event)>),
-    /// Events that cannot be given.
-    Gap(Gap),
+    /// Events that cannot be given, and the place that a reader resumes from after them.
+    Gap { resume: Option<String>, gap: Gap },
     /// Nothing yet.
     Nothing,
     /// The run has ended and everything up to its end was given.
@@ -98,6 +98,13 @@ impl RunEvents {
         self.run
     }
 
+    /// Whether the run has ended and this reader has everything up to its end.
+    pub(crate) async fn is_over(&self) -> Answer<bool> {
+        let row = self.service.row(&self.by, self.run).await?;
+        let has_all = self.after.is_some_and(|after| after.checked_add(1) == Some(row.events.len));
+        Ok(row.status().is_final() && has_all)
+    }
+
     pub(crate) async fn next(&mut self) -> Answer<Next> {
         // The row is read first: an event that it counts is there when the events are read.
         let row = self.service.row(&self.by, self.run).await?;
@@ -108,7 +115,8 @@ impl RunEvents {
             // A store that was restored from a backup knows less than this reader does.
             self.after = row.events.len.checked_sub(1);
             let reason = "the place is beyond the log: the store is older than this reader".to_owned();
-            return Ok(Next::Gap(Gap { from: u64::from(row.events.len), to: u64::from(after), reason }));
+            let gap = Gap { from: u64::from(row.events.len), to: u64::from(after), reason };
+            return Ok(Next::Gap { resume: self.after.map(|place| place.to_string()), gap });
         }
         let ledger = self.service.engine.ledger();
         let events = ledger.events(self.run, self.after, PAGE).await.map_err(|error| unread(error, &self.by))?;
@@ -120,7 +128,8 @@ impl RunEvents {
             Some(first) if first.seq > wanted => {
                 self.after = Some(first.seq - 1);
                 let reason = "these events were removed by retention".to_owned();
-                return Ok(Next::Gap(Gap { from: u64::from(wanted), to: u64::from(first.seq - 1), reason }));
+                let gap = Gap { from: u64::from(wanted), to: u64::from(first.seq - 1), reason };
+                return Ok(Next::Gap { resume: Some((first.seq - 1).to_string()), gap });
             }
             Some(_) => {}
         }

@@ -8,16 +8,18 @@ use protocol::command::Caller;
 use store::ReadError;
 
 /// What to do where no guest image is found (I-69).
-pub(crate) const NO_IMAGE: &str =
-    "set `[guest] image` in stasis.toml to a guest image, or put one into the cache; `stasis doctor` says where it looks";
+pub(crate) const NO_IMAGE: &str = "set `[guest] image` in stasis.toml to a guest image, or put one into the cache; `stasis doctor` says where it looks";
 
 /// A failure of the engine as it is told.
 pub(super) fn told(failure: Failure, by: &Caller) -> Box<Problem> {
     match failure {
         Failure::Refused(refusal) => refused(&refusal),
         Failure::Source(fault) => {
-            let mut problem =
-                with_hint(Code::SourceInvalid, format!("line {}: {}", fault.line, fault.text), "mend the program and register it again");
+            let mut problem = with_hint(
+                Code::SourceInvalid,
+                format!("line {}: {}", fault.line, fault.text),
+                "mend the program and register it again",
+            );
             problem.errors.push(Fault {
                 code: Some(Code::SourceInvalid.as_str().to_owned()),
                 message: fault.text,
@@ -45,7 +47,9 @@ pub(super) fn told(failure: Failure, by: &Caller) -> Box<Problem> {
 /// A read that has no answer, as it is told.
 pub(super) fn unread(error: ReadError, by: &Caller) -> Box<Problem> {
     match error {
-        ReadError::Cursor(_) => problem(Code::InvalidRequest, "query parameter `cursor`: this is no cursor of this list"),
+        ReadError::Cursor(_) => {
+            problem(Code::InvalidRequest, "query parameter `cursor`: this is no cursor of this list")
+        }
         ReadError::Unavailable { reason } => {
             problem(Code::StoreUnavailable, format!("The store cannot be read now ({reason})."))
         }

@@ -1,7 +1,7 @@
 //! How lists are cut: limits, cursors, places (I-37, I-44).
 
-use super::problem::Answer;
 use super::invalid;
+use super::problem::Answer;
 use api::page::{Page, Tail};
 
 /// Items of a page that names no number.
@@ -31,7 +31,8 @@ fn limit_within(asked: Option<u32>, usual: u32, most: u32) -> Answer<usize> {
 
 /// The store's cursor in a text.
 pub(super) fn cursor(text: Option<&str>) -> Answer<Option<store::Cursor>> {
-    text.map(|text| text.parse().map_err(|_| invalid("query parameter `cursor`: this is no cursor of this list"))).transpose()
+    text.map(|text| text.parse().map_err(|_| invalid("query parameter `cursor`: this is no cursor of this list")))
+        .transpose()
 }
 
 /// A place in what is numbered from 0: `None` and the empty text are before the first.
@@ -43,7 +44,12 @@ pub(super) fn place(text: Option<&str>) -> Answer<Option<u32>> {
 }
 
 /// A page of something that is held in memory, in its order, by a key that only grows stale with its item.
-pub(super) fn page_of<T>(items: Vec<T>, key: impl Fn(&T) -> String, after: Option<&str>, limit: usize) -> Answer<Page<T>> {
+pub(super) fn page_of<T>(
+    items: Vec<T>,
+    key: impl Fn(&T) -> String,
+    after: Option<&str>,
+    limit: usize,
+) -> Answer<Page<T>> {
     let start = match after {
         None => 0,
         Some(after) => match items.iter().position(|item| key(item) == after) {

@@ -86,7 +86,11 @@ impl Service {
         }
         let right = rights.first().map_or("", |right| right.as_str());
         let detail = format!("{} has not the right `{right}`", by.principal.id);
-        Err(with_hint(Code::NotPermitted, detail, format!("somebody with `admin` can give {} `{right}`", by.principal.id)))
+        Err(with_hint(
+            Code::NotPermitted,
+            detail,
+            format!("somebody with `admin` can give {} `{right}`", by.principal.id),
+        ))
     }
 
     /// Whoever may read runs may read what belongs to them.

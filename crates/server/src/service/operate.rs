@@ -41,8 +41,10 @@ impl Service {
         self.reads(by)?;
         let limit = list::limit(query.limit)?;
         let registry = self.engine.ledger().registry();
-        let built_in = protocol::builtin::all().map(|spec| view::workflow::tool(spec, spec.digest(), spec.approval.as_ref(), None));
-        let mut all: Vec<Tool> = registry.tools.keys().flat_map(|name| versions(&registry, name)).chain(built_in).collect();
+        let built_in = protocol::builtin::all()
+            .map(|spec| view::workflow::tool(spec, spec.digest(), spec.approval.as_ref(), None));
+        let mut all: Vec<Tool> =
+            registry.tools.keys().flat_map(|name| versions(&registry, name)).chain(built_in).collect();
         all.sort_by(|a, b| a.name.cmp(&b.name));
         list::page_of(all, |tool| format!("{}@{}", tool.name, tool.version), query.cursor.as_deref(), limit)
     }
@@ -74,6 +76,7 @@ impl Service {
 
     /// Makes a token. The answer alone has its secret.
     pub async fn new_token(&self, by: &Caller, request: &NewToken) -> Answer<Token> {
+        self.need(by, &[Right::Admin])?;
         let mut rights = Vec::new();
         for word in &request.rights {
             let right = word.parse::<Right>().map_err(|error| {
@@ -154,18 +157,34 @@ impl Service {
                 values: vec![(vec![("version", ready.version.clone())], 1.0)],
             },
             one("stasis_ready", "Whether commands are taken.", "gauge", f64::from(u8::from(ready.ready))),
-            one("stasis_recovering", "Whether the first recovery pass is still to end.", "gauge", f64::from(u8::from(ready.recovering))),
+            one(
+                "stasis_recovering",
+                "Whether the first recovery pass is still to end.",
+                "gauge",
+                f64::from(u8::from(ready.recovering)),
+            ),
             one("stasis_commits_total", "Transactions committed since the start.", "counter", ledger.commits() as f64),
             one("stasis_hops", "Hops that this process executes.", "gauge", guests.len() as f64),
             one("stasis_guests", "Guests that are alive in this process.", "gauge", resident as f64),
         ];
         // Without an answer of the store these series are absent, which is what they say then.
         if let Ok(counts) = ledger.counts().await {
-            let by_status = counts.statuses.iter().map(|(status, n)| (vec![("status", status.as_str().to_owned())], *n as f64));
+            let by_status =
+                counts.statuses.iter().map(|(status, n)| (vec![("status", status.as_str().to_owned())], *n as f64));
             gauges.extend([
                 Gauge { name: "stasis_runs", help: "Runs by status.", kind: "gauge", values: by_status.collect() },
-                one("stasis_pending_approvals", "Approvals that wait for a person.", "gauge", counts.pending_approvals as f64),
-                one("stasis_ambiguous_calls", "Calls of which nobody knows whether they happened.", "gauge", counts.ambiguous_calls as f64),
+                one(
+                    "stasis_pending_approvals",
+                    "Approvals that wait for a person.",
+                    "gauge",
+                    counts.pending_approvals as f64,
+                ),
+                one(
+                    "stasis_ambiguous_calls",
+                    "Calls of which nobody knows whether they happened.",
+                    "gauge",
+                    counts.ambiguous_calls as f64,
+                ),
                 one("stasis_debts", "Cleanups of ended runs that are still to be done.", "gauge", counts.debts as f64),
             ]);
         }

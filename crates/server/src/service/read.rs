@@ -1,8 +1,8 @@
 //! Reading rows and the bodies that belong to them, for the views.
 
+use super::Service;
 use super::failure::unread;
 use super::problem::{Answer, internal, not_found};
-use super::Service;
 use crate::view;
 use crate::view::run::Parts;
 use api::run::Tier;
@@ -12,7 +12,7 @@ use protocol::call::Receipt;
 use protocol::command::Caller;
 use protocol::digest::Digest;
 use protocol::id::{ApprovalId, ReceiptId, RunId};
-use protocol::json::Canonical;
+use protocol::json::{Canonical, Value};
 use protocol::tool::ToolSpec;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -40,8 +40,13 @@ impl Service {
             Some(body) => Some(self.json(by, row.id, body.digest).await?),
             None => None,
         };
+        let failure_detail = match row.failure() {
+            Some(failure) => self.detail(by, row.id, failure).await?,
+            None => None,
+        };
         let mut titles = HashMap::new();
-        for approval in shown.approvals.iter().filter(|approval| approval.kind() == Kind::Gate && approval.is_pending()) {
+        for approval in shown.approvals.iter().filter(|approval| approval.kind() == Kind::Gate && approval.is_pending())
+        {
             titles.extend(self.title(by, approval).await?.map(|title| (approval.id, title)));
         }
         let receipts = match shown.calls.is_empty() {
@@ -56,6 +61,7 @@ impl Service {
             receipts,
             obligations: shown.obligations,
             result,
+            failure_detail,
             tier: self.tier(&row),
             blocked: None,
         };
@@ -106,6 +112,19 @@ impl Service {
         Ok(view::json(&canonical))
     }
 
+    /// What a failure says beside its message: of a script line and traceback, which is kept as a body (I-41).
+    async fn detail(&self, by: &Caller, run: RunId, failure: &protocol::run::Failure) -> Answer<Option<Json>> {
+        let Some(detail) = &failure.detail else { return Ok(None) };
+        let Value::Object(mut fields) = detail.value() else { return Ok(Some(view::json(detail))) };
+        let kept = fields.get("traceback").and_then(Value::as_str).and_then(|digest| digest.parse::<Digest>().ok());
+        if let Some(digest) = kept {
+            fields.insert("traceback".to_owned(), Value::String(self.text(by, run, digest).await?));
+        }
+        // Put together it may be over the limit of one body; then the digest has to do.
+        let whole = Value::Object(fields).canonical();
+        Ok(Some(view::json(whole.as_ref().unwrap_or(detail))))
+    }
+
     /// A stored text.
     async fn text(&self, by: &Caller, run: RunId, digest: Digest) -> Answer<String> {
         Ok(String::from_utf8_lossy(&self.body(by, run, digest).await?).into_owned())
@@ -118,7 +137,12 @@ impl Service {
     }
 
     /// Draws an approval with its bodies.
-    pub(super) async fn draw_approval(&self, by: &Caller, row: &approval::Approval, workflow: &str) -> Answer<Approval> {
+    pub(super) async fn draw_approval(
+        &self,
+        by: &Caller,
+        row: &approval::Approval,
+        workflow: &str,
+    ) -> Answer<Approval> {
         let arguments = self.json(by, row.run, row.arguments.digest).await?;
         let spec = self.spec(row);
         let title = match row.kind() {

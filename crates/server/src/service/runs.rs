@@ -15,6 +15,7 @@ use engine::StartRun as Start;
 use protocol::command::Caller;
 use protocol::id::RunId;
 use protocol::json::{Canonical, canonicalize};
+use protocol::principal::Right;
 use protocol::run::Status;
 use protocol::time::Time;
 use std::time::Duration;
@@ -23,8 +24,12 @@ use store::{RunFilter, WaitingFor};
 impl Service {
     /// Admits a run under `id` if the caller chose one. `created` of the answer says whether this request made it.
     pub async fn start(&self, by: &Caller, id: Option<RunId>, key: Option<String>, request: StartRun) -> Answer<Run> {
+        // Before anything is evaluated: what a workflow is called is not told to whoever may not start it.
+        self.need(by, &[Right::RunsStart])?;
         if request.held {
-            return Err(invalid("field `held`: held admissions are not built; an idempotency key serves the same caller"));
+            return Err(invalid(
+                "field `held`: held admissions are not built; an idempotency key serves the same caller",
+            ));
         }
         if let Some(earlier) = request.retry_of {
             self.row(by, earlier).await?;
@@ -167,7 +172,8 @@ fn filter(by: &Caller, query: &RunQuery) -> Answer<Option<RunFilter>> {
     };
     let mut statuses = Vec::new();
     for word in query.status.iter().flat_map(|words| words.split(',')) {
-        statuses.push(Status::parse(word.trim()).ok_or_else(|| unknown("status", word, &Status::ALL.map(Status::as_str)))?);
+        statuses
+            .push(Status::parse(word.trim()).ok_or_else(|| unknown("status", word, &Status::ALL.map(Status::as_str)))?);
     }
     let waiting_for = match query.waiting_for.as_deref() {
         None => None,

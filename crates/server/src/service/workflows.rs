@@ -15,17 +15,22 @@ use protocol::code::Code;
 use protocol::command::Caller;
 use protocol::id::PatternId;
 use protocol::json::canonicalize;
+use protocol::principal::Right;
 use protocol::workflow::is_key;
 
 impl Service {
     /// Registers a program; the same content again is the known pattern.
     pub async fn register(&self, by: &Caller, request: RegisterWorkflow) -> Answer<Registered> {
+        self.need(by, &[Right::WorkflowsWrite])?;
         if request.kind != WorkflowKind::Script {
             let detail = format!("field `kind`: this build runs scripts, not `{}`", request.kind.as_str());
             return Err(with_hint(Code::InvalidRequest, detail, "register a Python program, with kind `script`"));
         }
         if !is_key(&request.key) {
-            let detail = format!("field `key`: `{}` is no workflow key: letters, digits, `.`, `_`, `-`, at most 128", request.key);
+            let detail = format!(
+                "field `key`: `{}` is no workflow key: letters, digits, `.`, `_`, `-`, at most 128",
+                request.key
+            );
             return Err(invalid(detail));
         }
         let meta = match &request.manifest {
@@ -98,8 +103,9 @@ impl Service {
 
 /// The keys of I-68 as JSON.
 fn meta(manifest: &str) -> Answer<ScriptMeta> {
-    let canonical = canonicalize(manifest.as_bytes())
-        .map_err(|fault| problem(Code::InvalidJson, format!("field `manifest`: {} at byte {}", fault.reason, fault.offset)))?;
+    let canonical = canonicalize(manifest.as_bytes()).map_err(|fault| {
+        problem(Code::InvalidJson, format!("field `manifest`: {} at byte {}", fault.reason, fault.offset))
+    })?;
     ScriptMeta::from_json(&canonical).map_err(|faults| {
         let mut problem = invalid("field `manifest`: not every key in it is understood");
         problem.errors = faults.0.iter().map(fault).collect();

@@ -46,7 +46,9 @@ fn why(row: &Run, parts: &Parts, open: &[&Wait], around: &Around) -> String {
         Phase::Queued { .. } => "It is ready to go on and waits for a worker to take it.".to_owned(),
         Phase::Active { hardware: true, .. } => "A resource that it needs is being made warm.".to_owned(),
         Phase::Active { .. } => match open.len() {
-            0 if parts.calls.iter().any(|call| call.in_flight()) => "A worker executes it; a tool is at work.".to_owned(),
+            0 if parts.calls.iter().any(|call| call.in_flight()) => {
+                "A worker executes it; a tool is at work.".to_owned()
+            }
             0 => "A worker executes it.".to_owned(),
             _ => format!("A worker holds it while it waits for {}.", what(open, parts)),
         },
@@ -74,10 +76,13 @@ fn next(row: &Run, parts: &Parts, open: &[&Wait], around: &Around) -> Option<Str
         Phase::Active { .. } if open.is_empty() => Some("It goes on to its next call or its end.".to_owned()),
         Phase::Stopping { .. } => Some("What has not stopped is asked again until it acknowledges.".to_owned()),
         Phase::Active { .. } | Phase::Parked { .. } => {
-            let due = open.iter().filter_map(|wait| Some((wait.due_at?, *wait))).min_by_key(|(due, wait)| (*due, wait.id));
+            let due =
+                open.iter().filter_map(|wait| Some((wait.due_at?, *wait))).min_by_key(|(due, wait)| (*due, wait.id));
             due.map(|(due, wait)| match wait.owner {
                 Owner::Timer(_) => format!("At {due} its timer ends and it goes on."),
-                Owner::Approval(id) => format!("At {due} the question expires{}.", approval(parts, id).map_or("", expiry)),
+                Owner::Approval(id) => {
+                    format!("At {due} the question expires{}.", approval(parts, id).map_or("", expiry))
+                }
             })
         }
     }
@@ -111,8 +116,11 @@ fn moves(row: &Run, parts: &Parts, open: &[&Wait], around: &Around) -> Vec<Strin
     }
     match row.status() {
         status if status.is_final() => {
-            let open = parts.approvals.iter().filter(|approval| approval.kind() == Kind::Settle && approval.is_pending());
-            moves.extend(open.map(|approval| format!("stasis effect settle {} --happened JSON --reason TEXT", approval.call)));
+            let open =
+                parts.approvals.iter().filter(|approval| approval.kind() == Kind::Settle && approval.is_pending());
+            moves.extend(
+                open.map(|approval| format!("stasis effect settle {} --happened JSON --reason TEXT", approval.call)),
+            );
             if status != Status::Done {
                 moves.push(format!("stasis run retry {}", row.id));
             }
@@ -211,7 +219,6 @@ fn upper(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
-
 
 #[cfg(test)]
 mod tests {

@@ -1,9 +1,8 @@
 //! A run as the wire shows it (I-41).
 
-use super::json;
 use api::run::{
-    self, Applied, Budget, Budgets, CallOutcome, Effect, Failure, HardwareBudget, ObligationKind, ObligationState, Tier,
-    WaitKind, WaitingFor, WorkflowKind,
+    self, Applied, Budget, Budgets, CallOutcome, Effect, Failure, HardwareBudget, ObligationKind, ObligationState,
+    Tier, WaitKind, WaitingFor, WorkflowKind,
 };
 use api::{Json, Run};
 use protocol::approval::Approval;
@@ -30,6 +29,8 @@ pub(crate) struct Parts {
     pub(crate) receipts: HashMap<String, ReceiptId>,
     pub(crate) obligations: Vec<Obligation>,
     pub(crate) result: Option<Json>,
+    /// The failure's detail with its bodies in place of their digests.
+    pub(crate) failure_detail: Option<Json>,
     /// Where the waiting guest lives, if anywhere.
     pub(crate) tier: Option<Tier>,
     /// Why it cannot go on by itself.
@@ -70,7 +71,7 @@ pub(crate) fn run(row: &protocol::run::Run, parts: &Parts, limits: &Limits, spec
         clocks_ms: clocks(row, parts, now),
         input_digest: row.input.digest,
         result: parts.result.clone(),
-        failure: row.failure().map(failure),
+        failure: row.failure().map(|row| failure(row, parts)),
         obligations: parts.obligations.iter().map(obligation).collect(),
         effects: effects(parts, specs),
         created: None,
@@ -122,7 +123,9 @@ pub(crate) fn owner_id(wait: &Wait) -> String {
 pub(crate) fn wait_name(wait: &Wait, parts: &Parts) -> Option<String> {
     let Owner::Approval(id) = wait.owner else { return None };
     let title = parts.titles.get(&id).cloned();
-    title.or_else(|| parts.approvals.iter().find(|approval| approval.id == id).map(|approval| approval.binding.tool.clone()))
+    title.or_else(|| {
+        parts.approvals.iter().find(|approval| approval.id == id).map(|approval| approval.binding.tool.clone())
+    })
 }
 
 fn budgets(row: &protocol::run::Run, limits: &Limits) -> Budgets {
@@ -178,11 +181,11 @@ fn live_charge(row: &protocol::run::Run, parts: &Parts, passed: u64) -> Charge {
     Charge { active: passed, person: 0 }
 }
 
-fn failure(failure: &protocol::run::Failure) -> Failure {
+fn failure(failure: &protocol::run::Failure, parts: &Parts) -> Failure {
     Failure {
         code: failure.code.as_str().to_owned(),
         message: failure.message.clone(),
-        detail: failure.detail.as_ref().map(json),
+        detail: parts.failure_detail.clone(),
     }
 }
 

@@ -13,8 +13,8 @@ use api::page::Tail;
 use api::{Event, Problem};
 use axum::Json;
 use axum::extract::State;
-use axum::http::HeaderMap;
 use axum::http::header::ACCEPT;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use protocol::id::RunId;
 
@@ -24,6 +24,7 @@ use protocol::id::RunId;
         ("Last-Event-ID" = Option<String>, Header, description = "The last event that the reader has.")), responses(
     (status = 200, description = "Events in order, as a page or as a stream that ends with the run's end.", content(
         (Tail<Event> = "application/json"), (String = "text/event-stream"))),
+    (status = 204, description = "The run has ended and the reader has everything: there is nothing to follow."),
     (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json")
 ))]
 pub(crate) async fn of_run(
@@ -37,6 +38,9 @@ pub(crate) async fn of_run(
         return Ok(Json(app.service.events(&by, id, &query).await?).into_response());
     }
     let reader = app.service.read_run(&by, id, place(&headers, &query)).await?;
+    if reader.is_over().await? {
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
     Ok(sse::of_run(app, reader))
 }
 
@@ -61,7 +65,8 @@ pub(crate) async fn of_all(
 }
 
 fn wants_page(headers: &HeaderMap, query: &TailQuery) -> bool {
-    let accepts = |kind: &str| headers.get_all(ACCEPT).iter().any(|value| value.to_str().is_ok_and(|value| value.contains(kind)));
+    let accepts =
+        |kind: &str| headers.get_all(ACCEPT).iter().any(|value| value.to_str().is_ok_and(|value| value.contains(kind)));
     !accepts("text/event-stream") && (query.after.is_some() || query.limit.is_some() || accepts("application/json"))
 }
 

@@ -21,7 +21,11 @@ use protocol::id::TokenId;
     (status = 200, description = "All of them.", body = Page<Guest>),
     (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json")
 ))]
-pub(crate) async fn guests(State(app): State<App>, Caller(by): Caller, Query(NoQuery {}): Query<NoQuery>) -> Done<Page<Guest>> {
+pub(crate) async fn guests(
+    State(app): State<App>,
+    Caller(by): Caller,
+    Query(NoQuery {}): Query<NoQuery>,
+) -> Done<Page<Guest>> {
     Ok(Json(app.service.guests(&by).await?))
 }
 
@@ -30,7 +34,11 @@ pub(crate) async fn guests(State(app): State<App>, Caller(by): Caller, Query(NoQ
     (status = 200, description = "A page, by name, newest version first.", body = Page<Tool>),
     (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json")
 ))]
-pub(crate) async fn tools(State(app): State<App>, Caller(by): Caller, Query(query): Query<ListQuery>) -> Done<Page<Tool>> {
+pub(crate) async fn tools(
+    State(app): State<App>,
+    Caller(by): Caller,
+    Query(query): Query<ListQuery>,
+) -> Done<Page<Tool>> {
     Ok(Json(app.service.tools(&by, &query).await?))
 }
 
@@ -83,7 +91,11 @@ pub(crate) async fn new_token(
     (status = 200, description = "A page, newest first.", body = Page<Token>),
     (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json")
 ))]
-pub(crate) async fn tokens(State(app): State<App>, Caller(by): Caller, Query(query): Query<ListQuery>) -> Done<Page<Token>> {
+pub(crate) async fn tokens(
+    State(app): State<App>,
+    Caller(by): Caller,
+    Query(query): Query<ListQuery>,
+) -> Done<Page<Token>> {
     Ok(Json(app.service.tokens(&by, &query).await?))
 }
 
@@ -108,7 +120,11 @@ pub(crate) async fn revoke_token(
     (status = 200, description = "What was found.", body = DoctorReport),
     (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json")
 ))]
-pub(crate) async fn doctor(State(app): State<App>, Caller(by): Caller, Query(NoQuery {}): Query<NoQuery>) -> Done<DoctorReport> {
+pub(crate) async fn doctor(
+    State(app): State<App>,
+    Caller(by): Caller,
+    Query(NoQuery {}): Query<NoQuery>,
+) -> Done<DoctorReport> {
     Ok(Json(app.service.doctor(&by).await?))
 }
 

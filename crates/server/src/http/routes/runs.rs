@@ -103,7 +103,9 @@ pub(crate) async fn wait(
     let most = app.streams.long_poll;
     let timeout = match query.timeout.as_deref().map(parse_duration).transpose() {
         Ok(asked) => asked.unwrap_or(most).min(most),
-        Err(error) => return Err(Refused(problem(Code::InvalidRequest, format!("query parameter `timeout`: {error}")))),
+        Err(error) => {
+            return Err(Refused(problem(Code::InvalidRequest, format!("query parameter `timeout`: {error}"))));
+        }
     };
     let arrived = tokio::select! {
         arrived = app.service.wait(&by, id, query.until, timeout) => arrived?,

@@ -1,0 +1,11 @@
+//! The doors from outside: a real host on a temporary directory, with a real engine, ledger and guest image.
+
+mod approvals;
+mod errors;
+mod events;
+mod host;
+mod house;
+mod openapi;
+mod operate;
+mod routes;
+mod runs;
