@@ -37,7 +37,7 @@ pub(crate) fn run(args: &CiArgs) -> Result<()> {
         steps.step("guest image", || guest::run(guest::GuestArgs::default()))?;
         steps.step("build", || call(cargo(&root).arg("build").args(WHOLE).arg("--all-targets")))?;
         let tree = Tree::read(&root)?;
-        steps.step("commands of the pages", || pages::check(&tree, &stasis(&root)?))?;
+        steps.step("commands that are named", || pages::check(&tree, &stasis(&root)?))?;
         for folder in python_tests(&tree) {
             steps.step(&format!("tests of {folder}"), || python(&root, &folder))?;
         }

@@ -1,4 +1,4 @@
-//! Holds the pages to the program: every command that a page names is one that the built `stasis` has.
+//! Holds words to deeds: every command that a page or a hint of the program names is one that the built `stasis` has.
 //!
 //! Owns: finding the commands. Never does: run one; it asks each for its help. The specification is left out, for it
 //! says what there has to be, and not what there is.
@@ -9,12 +9,13 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::tree::Tree;
+use crate::source;
+use crate::tree::{File, Tree};
 
 /// Texts that open like a command and are none.
 const TEXTS: &[&str] = &["stasis lost"];
 
-/// Asks `binary` for help on each command of the pages.
+/// Asks `binary` for help on each command that the tree names.
 pub(crate) fn check(tree: &Tree, binary: &Path) -> Result<()> {
     let commands = commands(tree);
     let mut absent = Vec::new();
@@ -29,29 +30,56 @@ pub(crate) fn check(tree: &Tree, binary: &Path) -> Result<()> {
     if !absent.is_empty() {
         bail!("{}", absent.join("\n"));
     }
-    println!("{} commands of the pages exist", commands.len());
+    println!("{} commands are named, and all exist", commands.len());
     Ok(())
 }
 
 /// The commands, as the words before their first argument, each with one place that names it.
 fn commands(tree: &Tree) -> BTreeMap<Vec<String>, String> {
     let mut all = BTreeMap::new();
-    let pages = tree.files.iter().filter(|file| file.extension() == "md" && !file.path.starts_with("docs/spec/"));
-    for page in pages {
-        let mut fenced = false;
-        for (at, line) in page.text.lines().enumerate() {
-            if line.trim_start().starts_with("```") {
-                fenced = !fenced;
-                continue;
-            }
-            // Within a line of text the odd pieces between back quotes are code; a fenced line is code as a whole.
-            let pieces: Vec<&str> = if fenced { vec![line] } else { line.split('`').skip(1).step_by(2).collect() };
-            for words in pieces.into_iter().filter(|piece| !TEXTS.contains(piece)).filter_map(command) {
-                all.entry(words).or_insert_with(|| format!("{}:{}", page.path, at + 1));
+    for file in &tree.files {
+        let pieces = match file.extension() {
+            "md" if !file.path.starts_with("docs/spec/") => in_page(file),
+            "rs" if file.path.starts_with("crates/") => in_program(tree, file),
+            _ => Vec::new(),
+        };
+        for (line, piece) in pieces.into_iter().filter(|(_, piece)| !TEXTS.contains(piece)) {
+            if let Some(words) = command(piece) {
+                all.entry(words).or_insert_with(|| format!("{}:{line}", file.path));
             }
         }
     }
     all
+}
+
+/// The code of a page: fenced lines, and what stands between back quotes.
+fn in_page(page: &File) -> Vec<(usize, &str)> {
+    let mut fenced = false;
+    let mut pieces = Vec::new();
+    for (at, line) in page.text.lines().enumerate() {
+        if line.trim_start().starts_with("```") {
+            fenced = !fenced;
+        } else if fenced {
+            pieces.push((at + 1, line));
+        } else {
+            pieces.extend(line.split('`').skip(1).step_by(2).map(|piece| (at + 1, piece)));
+        }
+    }
+    pieces
+}
+
+/// The texts of the program that open with `stasis`, and what its texts hold between back quotes; tests left out.
+fn in_program<'a>(tree: &Tree, file: &'a File) -> Vec<(usize, &'a str)> {
+    let lines = source::lines(tree, file);
+    let mut pieces = Vec::new();
+    for (at, text) in file.text.lines().enumerate() {
+        let comment = lines.get(at).is_none_or(|line| line.test || line.code.trim().is_empty());
+        if !comment {
+            let opened = text.match_indices("stasis ").filter(|(from, _)| text[..*from].ends_with(['"', '`']));
+            pieces.extend(opened.filter_map(|(from, _)| Some((at + 1, text[from..].split(['"', '`']).next()?))));
+        }
+    }
+    pieces
 }
 
 /// `stasis`, then its verb, then the verb's own verb, as far as these are plain words.
@@ -68,12 +96,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_are_found_in_text_and_in_blocks() {
+    fn commands_are_found_in_text_in_blocks_and_in_hints() {
         let page = "Use `stasis run show ID`, not `stasis lost`; stasis works.\n```sh\nstasis run refund.py\n$ stasis dev --open\nexport A=stasis\n```\n`stasis --version`\n";
-        let tree = Tree::of(&[("README.md", page), ("docs/spec/a.md", "`stasis bench`\n")]);
+        let hint = "//! `stasis no`\nlet a = \"try `stasis tool list`\"; // `stasis doctor`\nlet b = \"stasis run wait {id}\";\n";
+        let files = [("README.md", page), ("docs/spec/a.md", "`stasis bench`\n"), ("crates/x/src/a.rs", hint)];
+        let tree = Tree::of(&files);
         let found: Vec<String> =
             commands(&tree).into_iter().map(|(words, place)| format!("{} {place}", words.join(" "))).collect();
-        assert_eq!(found, ["stasis dev README.md:4", "stasis run README.md:3", "stasis run show README.md:1"]);
+        let expected = [
+            "stasis dev README.md:4",
+            "stasis doctor crates/x/src/a.rs:2",
+            "stasis run README.md:3",
+            "stasis run show README.md:1",
+            "stasis run wait crates/x/src/a.rs:3",
+            "stasis tool list crates/x/src/a.rs:2",
+        ];
+        assert_eq!(found, expected);
     }
 
     #[test]
