@@ -2,7 +2,7 @@
 
 use super::failure::{told, unread};
 use super::list;
-use super::problem::{Answer, not_found};
+use super::problem::{Answer, not_found, problem};
 use super::read::Read;
 use super::{Service, invalid};
 use crate::view;
@@ -10,11 +10,12 @@ use crate::view::explain::Around;
 use api::event::TailQuery;
 use api::page::{ListQuery, Page, Tail};
 use api::run::{ActionRequest, Checkpoint, RunQuery, SnapshotInfo, Until};
-use api::{Call, Explain, LogLine, Run, StartRun};
+use api::{Call, Explain, Json, LogLine, Run, StartRun};
 use engine::StartRun as Start;
+use protocol::code::Code;
 use protocol::command::Caller;
 use protocol::id::RunId;
-use protocol::json::{Canonical, canonicalize};
+use protocol::json::{Canonical, Reason, canonicalize};
 use protocol::principal::Right;
 use protocol::run::Status;
 use protocol::time::Time;
@@ -35,8 +36,7 @@ impl Service {
             self.row(by, earlier).await?;
         }
         let input = match &request.input {
-            Some(input) => canonicalize(input.as_str().as_bytes())
-                .map_err(|fault| invalid(format!("field `input`: {} at byte {}", fault.reason, fault.offset)))?,
+            Some(input) => self::input(input)?,
             None => Canonical::empty_object(),
         };
         let start = Start {
@@ -162,6 +162,19 @@ impl Service {
             }),
         })
     }
+}
+
+/// The canonical input, judged as every body that meets a digest is (C-37).
+fn input(input: &Json) -> Answer<Canonical> {
+    canonicalize(input.as_str().as_bytes()).map_err(|fault| match fault.reason {
+        Reason::Size => {
+            let detail = format!("input exceeded: {} > {}", input.as_str().len(), fault.offset);
+            let mut problem = problem(Code::LimitExceeded, detail);
+            problem.status = 413;
+            problem
+        }
+        reason => problem(Code::InvalidJson, format!("field `input`: {reason} at byte {}", fault.offset)),
+    })
 }
 
 /// The store's filter for a query; `None` where nothing can fit it.

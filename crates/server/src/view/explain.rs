@@ -122,7 +122,7 @@ fn moves(row: &Run, parts: &Parts, open: &[&Wait], around: &Around) -> Vec<Strin
                 open.map(|approval| format!("stasis effect settle {} --happened JSON --reason TEXT", approval.call)),
             );
             if status != Status::Done {
-                moves.push(format!("stasis run retry {}", row.id));
+                moves.push(format!("stasis run start {} --input JSON", row.pattern.key));
             }
         }
         status if status.is_stopping() => {}

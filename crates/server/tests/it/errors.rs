@@ -21,7 +21,7 @@ async fn every_fault_of_a_request_has_its_code() {
     let json =
         |body: &'static str| post("/v1/runs").header("content-type", "application/json; charset=utf-8").body(body);
     problem(json("{"), 400, "invalid_json").await; // I-36
-    let twice = problem(json(r#"{"workflow":"a","workflow":"b"}"#), 400, "invalid_json").await; // C-29
+    let twice = problem(json(r#"{"workflow":"a","workflow":"b"}"#), 400, "invalid_json").await; // C-28
     assert!(twice["detail"].as_str().unwrap().contains("byte"), "{twice}");
     problem(json("[]"), 400, "invalid_request").await;
     problem(json(r#"{"workflow":"a","priority":256}"#), 400, "invalid_request").await;
@@ -31,6 +31,11 @@ async fn every_fault_of_a_request_has_its_code() {
     problem(json(r#"{"workflow":"nothing"}"#), 422, "unknown_workflow").await;
     let deep = format!(r#"{{"workflow":"a","input":{}{}}}"#, "[".repeat(80), "]".repeat(80));
     problem(post("/v1/runs").header("content-type", "application/json").body(deep), 400, "invalid_json").await; // C-31
+    // Deep enough for the envelope, too deep for an input: the verdict is that of every other way in (C-37).
+    let deeper = format!(r#"{{"workflow":"echo","input":{}{}}}"#, "[".repeat(65), "]".repeat(65));
+    problem(post("/v1/runs").header("content-type", "application/json").body(deeper), 400, "invalid_json").await; // C-31
+    let long = format!(r#"{{"workflow":"echo","input":"{}"}}"#, "x".repeat(1 << 20));
+    problem(post("/v1/runs").header("content-type", "application/json").body(long), 413, "limit_exceeded").await; // R-44
     house.host.shutdown().await;
 }
 
