@@ -36,6 +36,10 @@ def install():
         setattr(os, name, _raiser(name, OSError, errno.ENOSYS, _NO_PROCESSES))
     _install_threads()
     _install_sockets()
+    # Given one, tempfile looks for no folder, and the error is that of the file.
+    import tempfile
+
+    tempfile.tempdir = "/tmp"
 
 
 def _open(file, mode="r", *args, **options):

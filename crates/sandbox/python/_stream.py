@@ -22,6 +22,12 @@ class Random(_Base):
             super().seed(a, version)
         self.gauss_next = None
 
+    def gauss(self, mu=0.0, sigma=1.0):
+        # The base class keeps the second value of each pair, which must not outlive a hop.
+        if "random" in self.__dict__:
+            self.gauss_next = None
+        return super().gauss(mu, sigma)
+
     def getstate(self):
         self._pin()
         return super().getstate()

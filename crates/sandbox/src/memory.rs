@@ -49,7 +49,10 @@ impl Delta {
         let start = self.bytes.len();
         match base.get(at..at + PAGE) {
             Some(before) if now == before => return,
-            Some(before) => self.bytes.extend(now.iter().zip(before).map(|(a, b)| a ^ b)),
+            Some(before) => {
+                self.bytes.extend_from_slice(now);
+                xor(&mut self.bytes[start..], before);
+            }
             None if now.iter().all(|&byte| byte == 0) => return,
             None => self.bytes.extend_from_slice(now),
         }
@@ -69,10 +72,18 @@ impl Delta {
 
     /// Applies a delta that [`Delta::check`] accepted to a memory that still is as in the image.
     pub(crate) fn apply(pages: &[u32], bytes: &[u8], memory: &mut [u8]) {
-        for (&page, xor) in pages.iter().zip(bytes.chunks_exact(PAGE)) {
+        for (&page, page_bytes) in pages.iter().zip(bytes.chunks_exact(PAGE)) {
             let at = page as usize * PAGE;
-            memory[at..at + PAGE].iter_mut().zip(xor).for_each(|(byte, x)| *byte ^= x);
+            xor(&mut memory[at..at + PAGE], page_bytes);
         }
+    }
+}
+
+/// `to ^= with`, for whole pages.
+fn xor(to: &mut [u8], with: &[u8]) {
+    for (a, b) in to.chunks_exact_mut(8).zip(with.chunks_exact(8)) {
+        let word = |bytes: &[u8]| u64::from_ne_bytes(bytes.try_into().expect("chunks of 8"));
+        a.copy_from_slice(&(word(a) ^ word(b)).to_ne_bytes());
     }
 }
 

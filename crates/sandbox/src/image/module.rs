@@ -165,7 +165,7 @@ mod tests {
 
     /// `(module (memory 1) (data (i32.const 0) "x"))` with a data count and a name section.
     const SMALL: &[u8] =
-        b"\0asm\x01\0\0\0\x05\x03\x01\x00\x01\x0c\x01\x01\x0b\x07\x01\x00\x41\x00\x0b\x01x\x00\x05\x04nameA";
+        b"\0asm\x01\0\0\0\x05\x03\x01\x00\x01\x0c\x01\x01\x0b\x07\x01\x00\x41\x00\x0b\x01x\x00\x06\x04nameA";
 
     #[test]
     fn a_module_starts_with_the_memory_it_is_given() {

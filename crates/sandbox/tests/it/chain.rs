@@ -31,7 +31,7 @@ fn entropy(call: u64) -> [u8; 32] {
 }
 
 fn world(calls: u64) -> World {
-    World { now: START + calls as i64 * 1_000_000, next: calls + 1, entropy: None, requests: Vec::new() }
+    World { now: START + calls as i64 * 1_000_000, next: calls + 1, ..World::default() }
 }
 
 fn answer(guest: &mut Guest, calls: &mut u64, next: &mut u64, request: &[u8]) {

@@ -98,7 +98,12 @@ except ZeroDivisionError:
     assert_eq!((raised.class.as_str(), raised.line), ("stasis.Failed", Some(2)));
     assert_eq!(raised.message, "demo.boom: refused: handler_error (handler_error)");
     assert_eq!(raised.code.as_deref(), Some("handler_error"));
-    for part in ["File \"program.py\", line 7, in <module>", "    return demo.boom(cents=cents)", "ZeroDivisionError: division by zero", "During handling"] {
+    for part in [
+        "File \"program.py\", line 7, in <module>",
+        "    return demo.boom(cents=cents)",
+        "ZeroDivisionError: division by zero",
+        "During handling",
+    ] {
         assert!(raised.traceback.contains(part), "{part}: {}", raised.traceback);
     }
     assert!(!raised.traceback.contains("/lib/stasis"), "{}", raised.traceback);

@@ -37,16 +37,21 @@ async fn endless_code_is_stopped_soon_after_its_time_is_spent() {
 async fn a_busy_guest_does_not_slow_one_beside_it_on_the_same_thread() {
     let limits = GuestLimits { active: Duration::from_millis(400), ..GuestLimits::default() };
     let mut busy = sandbox().start(&program("while True: pass"), limits).await.unwrap();
-    let mut calm = sandbox().start(&program("result = [demo.get(i=i) for i in range(5)]"), GuestLimits::default()).await.unwrap();
+    let mut calm =
+        sandbox().start(&program("result = [demo.get(i=i) for i in range(5)]"), GuestLimits::default()).await.unwrap();
     let mut world = World::default();
     let (busy_end, calm_end) = tokio::join!(busy.next(), finish(&mut calm, &mut world));
     // W-167
     assert_eq!(calm_end, End::Returned { result: "[0,100,200,300,400]".into() });
-    assert!(matches!(busy_end, Event::Ended(End::Limit(Limit::Time { .. }))));}
+    assert!(matches!(busy_end, Event::Ended(End::Limit(Limit::Time { .. }))));
+}
 
 #[tokio::test]
 async fn a_stopper_ends_a_busy_guest_and_a_waiting_one() {
-    let mut busy = sandbox().start(&program("try:\n    while True: pass\nfinally: print('never')"), GuestLimits::default()).await.unwrap();
+    let mut busy = sandbox()
+        .start(&program("try:\n    while True: pass\nfinally: print('never')"), GuestLimits::default())
+        .await
+        .unwrap();
     let stopper = busy.stopper();
     let stopped = std::thread::spawn(move || stopper.stop());
     // R-103, W-148
@@ -54,7 +59,8 @@ async fn a_stopper_ends_a_busy_guest_and_a_waiting_one() {
     stopped.join().unwrap();
 
     let lines = Lines::default();
-    let mut waiting = sandbox().start(&program("try:\n    demo.get(i=1)\nfinally: print('never')"), lines.limits()).await.unwrap();
+    let mut waiting =
+        sandbox().start(&program("try:\n    demo.get(i=1)\nfinally: print('never')"), lines.limits()).await.unwrap();
     let Event::Call(_) = waiting.next().await else { panic!("a call") };
     let stopper = waiting.stopper();
     let (event, ()) = tokio::join!(waiting.next(), async { stopper.stop() });
@@ -91,7 +97,8 @@ except stasis.BadRequest as error:
     let mut guest = sandbox().start(&program(source), GuestLimits::default()).await.unwrap();
     let Event::Oversized { length } = guest.next().await else { panic!("an oversized request") };
     assert!(length > 3 << 20);
-    let refusal = Refusal { code: "request_too_large".into(), message: "too large".into(), detail: None, applied: None };
+    let refusal =
+        Refusal { code: "request_too_large".into(), message: "too large".into(), detail: None, applied: None };
     let reply = Reply { n: 1, call: String::new(), approval: None, outcome: Outcome::Error(refusal), edited: None };
     // C-69, C-60: the number is not used up.
     guest.answer(Answer { now: Time::from_micros(START), entropy: None, next: 1, replies: Replies::One(reply) });
@@ -155,7 +162,12 @@ async fn a_flood_of_output_costs_only_the_programs_own_time() {
 #[tokio::test]
 async fn breaking_the_interpreter_ends_one_guest_only() {
     let mut calm = sandbox().start(&program("result = demo.get(i=1)"), GuestLimits::default()).await.unwrap();
-    for source in ["import os\nos.abort()", "import os\nos._exit(3)", "import faulthandler\nfaulthandler._fatal_error_c_thread()", "import _host\n_host.end(77, b'')"] {
+    for source in [
+        "import os\nos.abort()",
+        "import os\nos._exit(3)",
+        "import faulthandler\nfaulthandler._fatal_error_c_thread()",
+        "import _host\n_host.end(77, b'')",
+    ] {
         let end = run(source).await.end;
         assert!(matches!(end, End::Trap { .. } | End::Raised(_)), "{source}: {end:?}");
     }

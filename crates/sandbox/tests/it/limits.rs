@@ -50,7 +50,8 @@ async fn no_guest_is_given_more_memory_than_the_ceiling() {
 
 #[tokio::test]
 async fn waiting_is_not_guest_time() {
-    let mut guest = sandbox().start(&program("demo.get(i=1)\nfor i in range(10**5): pass"), GuestLimits::default()).await.unwrap();
+    let mut guest =
+        sandbox().start(&program("demo.get(i=1)\nfor i in range(10**5): pass"), GuestLimits::default()).await.unwrap();
     let Event::Call(request) = guest.next().await else { panic!("a call") };
     let before = guest.active();
     assert!(before > Duration::ZERO);
@@ -65,7 +66,8 @@ async fn waiting_is_not_guest_time() {
 
 #[tokio::test]
 async fn time_of_earlier_hops_counts() {
-    let limits = GuestLimits { active: Duration::from_secs(60), spent: Duration::from_secs(61), ..GuestLimits::default() };
+    let limits =
+        GuestLimits { active: Duration::from_secs(60), spent: Duration::from_secs(61), ..GuestLimits::default() };
     let mut guest = sandbox().start(&program("while True: pass"), limits).await.unwrap();
     let end = finish(&mut guest, &mut World::default()).await;
     // W-166
@@ -76,7 +78,8 @@ async fn time_of_earlier_hops_counts() {
 
 #[tokio::test]
 async fn after_a_replay_the_clock_is_set_to_what_the_journal_says() {
-    let mut guest = sandbox().start(&program("for i in range(10**5): pass\ndemo.get(i=1)"), GuestLimits::default()).await.unwrap();
+    let mut guest =
+        sandbox().start(&program("for i in range(10**5): pass\ndemo.get(i=1)"), GuestLimits::default()).await.unwrap();
     let Event::Call(_) = guest.next().await else { panic!("a call") };
     guest.set_active(Duration::from_millis(7), Duration::from_secs(1));
     assert_eq!(guest.active(), Duration::from_millis(7));
@@ -131,7 +134,10 @@ async fn more_guests_than_seats_are_refused_and_a_dropped_guest_frees_its_seat()
     config.max_guests = 1;
     let small = sandbox::Sandbox::open(&config, &mut |_| ()).unwrap();
     let only = small.start(&program(""), GuestLimits::default()).await.unwrap();
-    assert!(matches!(small.start(&program(""), GuestLimits::default()).await.err(), Some(StartError::Full { limit: 1 })));
+    assert!(matches!(
+        small.start(&program(""), GuestLimits::default()).await.err(),
+        Some(StartError::Full { limit: 1 })
+    ));
     drop(only);
     let mut next = small.start(&program("result = 1"), GuestLimits::default()).await.unwrap();
     assert!(matches!(finish(&mut next, &mut World::default()).await, End::Returned { .. }));

@@ -87,7 +87,10 @@ result = [len(rows), rows[19_999], sum(i for i in rows)]";
     let mut world = World { entropy: Some([1; 32]), ..World::default() };
     guest.answer(world.answer(&request));
     // W-250
-    assert_eq!(finish(&mut guest, &mut world).await, sandbox::End::Returned { result: r#"[20000,["19999",29998.5],199990000]"#.into() });
+    assert_eq!(
+        finish(&mut guest, &mut world).await,
+        sandbox::End::Returned { result: r#"[20000,["19999",29998.5],199990000]"#.into() }
+    );
 }
 
 #[tokio::test]

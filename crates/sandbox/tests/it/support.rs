@@ -4,15 +4,16 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use protocol::time::Time;
 use sandbox::{
-    Answer, End, Event, Guest, GuestLimits, Outcome, Program, Refusal, Replies, Reply, Sandbox, SandboxConfig, Tool, cache,
+    Answer, End, Event, Guest, GuestLimits, Outcome, Program, Refusal, Replies, Reply, Sandbox, SandboxConfig, Tool,
+    cache,
 };
 use serde_json::{Value, json};
 
 /// 2026-11-30T09:30:00Z.
-pub const START: i64 = 1_796_031_000_000_000;
+pub(crate) const START: i64 = 1_796_031_000_000_000;
 
 /// The sandbox of this process. A missing image is told by the sentence that says how to make one.
-pub fn sandbox() -> &'static Sandbox {
+pub(crate) fn sandbox() -> &'static Sandbox {
     static SANDBOX: OnceLock<Sandbox> = OnceLock::new();
     SANDBOX.get_or_init(|| {
         let cache = cache::default_dir().expect("a cache folder");
@@ -22,7 +23,7 @@ pub fn sandbox() -> &'static Sandbox {
     })
 }
 
-pub fn program(source: &str) -> Program {
+pub(crate) fn program(source: &str) -> Program {
     let tool = |name: &str| Tool { name: name.into(), description: format!("What {name} does.") };
     Program {
         name: "program.py".into(),
@@ -37,38 +38,42 @@ pub fn program(source: &str) -> Program {
 
 /// Log lines, shared with the guest that writes them.
 #[derive(Clone, Default)]
-pub struct Lines(Arc<Mutex<Vec<String>>>);
+pub(crate) struct Lines(Arc<Mutex<Vec<String>>>);
 
 impl Lines {
-    pub fn limits(&self) -> GuestLimits {
+    pub(crate) fn limits(&self) -> GuestLimits {
         let lines = Arc::clone(&self.0);
         GuestLimits { log: Box::new(move |line| lines.lock().unwrap().push(line.text)), ..GuestLimits::default() }
     }
 
-    pub fn take(&self) -> Vec<String> {
+    pub(crate) fn take(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock().unwrap())
     }
 }
 
 /// Answers requests, one second of the guest's time after the other.
-pub struct World {
-    pub now: i64,
-    pub next: u64,
+pub(crate) struct World {
+    pub(crate) now: i64,
+    pub(crate) next: u64,
     /// Given with the next answer, once.
-    pub entropy: Option<[u8; 32]>,
-    pub requests: Vec<Value>,
+    pub(crate) entropy: Option<[u8; 32]>,
+    pub(crate) requests: Vec<Value>,
+    /// The requests as they were written.
+    pub(crate) sent: Vec<String>,
 }
 
 impl Default for World {
     fn default() -> Self {
-        Self { now: START, next: 1, entropy: None, requests: Vec::new() }
+        Self { now: START, next: 1, entropy: None, requests: Vec::new(), sent: Vec::new() }
     }
 }
 
 impl World {
-    pub fn answer(&mut self, request: &[u8]) -> Answer {
-        let request: Value = serde_json::from_slice(request).expect("the guest sends JSON");
+    pub(crate) fn answer(&mut self, request: &[u8]) -> Answer {
+        let text = String::from_utf8(request.to_vec()).expect("the guest sends UTF-8");
+        let request: Value = serde_json::from_str(&text).expect("the guest sends JSON");
         self.requests.push(request.clone());
+        self.sent.push(text);
         self.now += 1_000_000;
         let replies = match &request {
             Value::Array(calls) if calls.is_empty() || calls.len() > 64 => {
@@ -96,19 +101,26 @@ impl World {
     }
 
     fn outcome(&self, tool: &str, arguments: &Value) -> Outcome {
-        let decision = |status: &str| json!({"status": status, "by": ["ann"], "reason": "because", "at": "2026-11-30T10:00:00Z"});
+        let decision =
+            |status: &str| json!({"status": status, "by": ["ann"], "reason": "because", "at": "2026-11-30T10:00:00Z"});
         match tool {
             "demo.get" => ok(json!(arguments["i"].as_i64().expect("i is an int") * 100)),
             "demo.echo" | "demo.edited" | "mail.send" => ok(arguments.clone()),
             "demo.boom" => error("handler_error", json!({"http": 500})),
             "demo.code" => {
                 let code = arguments["code"].as_str().expect("a code");
-                if arguments["status"] == "error" { error(code, arguments["detail"].clone()) } else { refused(code, arguments["detail"].clone()) }
+                if arguments["status"] == "error" {
+                    error(code, arguments["detail"].clone())
+                } else {
+                    refused(code, arguments["detail"].clone())
+                }
             }
             "stasis.gate" => match arguments["title"].as_str() {
                 Some("no") => refused("approval_rejected", decision("rejected")),
                 Some("late") => refused("approval_expired", decision("expired")),
-                _ => ok(json!({"status": "approved", "by": ["ann", "bob"], "reason": null, "answer": {"limit": 5}, "at": "2026-11-30T10:00:00Z"})),
+                _ => ok(
+                    json!({"status": "approved", "by": ["ann", "bob"], "reason": null, "answer": {"limit": 5}, "at": "2026-11-30T10:00:00Z"}),
+                ),
             },
             "stasis.sleep" => ok(Value::Null),
             "stasis.signal" => match arguments["name"].as_str() {
@@ -119,7 +131,9 @@ impl World {
                 Some("lazy") => error("job_ended", json!({"status": "timed_out"})),
                 _ => ok(json!("done")),
             },
-            "stasis.first" => ok(json!({"index": 1, "status": "denied", "error": {"code": "approval_rejected", "message": "no", "detail": decision("rejected"), "applied": null}})),
+            "stasis.first" => ok(
+                json!({"index": 1, "status": "denied", "error": {"code": "approval_rejected", "message": "no", "detail": decision("rejected"), "applied": null}}),
+            ),
             "stasis.now" => ok(json!("2026-11-30T09:30:00.25Z")),
             "stasis.random_bytes" => ok(json!("AAEC")),
             "stasis.sha256" => ok(json!(format!("of {}", arguments["base64"]))),
@@ -150,7 +164,7 @@ fn refusal(code: &str, detail: Value, applied: Option<bool>) -> Refusal {
 }
 
 /// Runs a guest to its end.
-pub async fn finish(guest: &mut Guest, world: &mut World) -> End {
+pub(crate) async fn finish(guest: &mut Guest, world: &mut World) -> End {
     loop {
         match guest.next().await {
             Event::Call(request) => guest.answer(world.answer(&request)),
@@ -161,22 +175,23 @@ pub async fn finish(guest: &mut Guest, world: &mut World) -> End {
 }
 
 /// What a program did.
-pub struct Run {
-    pub end: End,
-    pub requests: Vec<Value>,
-    pub lines: Vec<String>,
+pub(crate) struct Run {
+    pub(crate) end: End,
+    pub(crate) requests: Vec<Value>,
+    pub(crate) sent: Vec<String>,
+    pub(crate) lines: Vec<String>,
 }
 
 impl Run {
     /// The result of a program that returned.
-    pub fn result(&self) -> Value {
+    pub(crate) fn result(&self) -> Value {
         match &self.end {
             End::Returned { result } => serde_json::from_str(result).expect("a result is JSON"),
             other => panic!("{other:#?}\nlog: {:#?}", self.lines),
         }
     }
 
-    pub fn raised(&self) -> &sandbox::Raised {
+    pub(crate) fn raised(&self) -> &sandbox::Raised {
         match &self.end {
             End::Raised(raised) => raised,
             other => panic!("{other:#?}\nlog: {:#?}", self.lines),
@@ -184,13 +199,13 @@ impl Run {
     }
 }
 
-pub async fn run(source: &str) -> Run {
+pub(crate) async fn run(source: &str) -> Run {
     run_program(&program(source)).await
 }
 
-pub async fn run_program(program: &Program) -> Run {
+pub(crate) async fn run_program(program: &Program) -> Run {
     let (lines, mut world) = (Lines::default(), World::default());
     let mut guest = sandbox().start(program, lines.limits()).await.expect("a guest");
     let end = finish(&mut guest, &mut world).await;
-    Run { end, requests: world.requests, lines: lines.take() }
+    Run { end, requests: world.requests, sent: world.sent, lines: lines.take() }
 }
