@@ -34,9 +34,7 @@ impl OpenError {
     pub fn hint(&self) -> &'static str {
         match self {
             OpenError::Locked { .. } => "stop that process, or use another data directory",
-            OpenError::Damaged { .. } => {
-                "restore the last backup; keep this file, `stasis audit verify` can read what is left"
-            }
+            OpenError::Damaged { .. } => "copy the data directory before anything else, then restore the last backup",
             OpenError::TooNew { .. } => "use the build that wrote it, or a newer one",
             OpenError::Foreign { .. } => "use the build that wrote it",
             OpenError::NotDurable { .. } => "use a local file system that honours sync",
