@@ -95,7 +95,7 @@ pub struct Guest {
     _seat: Seat,
 }
 
-type Life = Pin<Box<dyn Future<Output = (Body, wasmtime::Result<i32>)> + Send>>;
+type Life = Pin<Box<dyn Future<Output = (Box<Body>, wasmtime::Result<i32>)> + Send>>;
 
 /// Ends a guest from another thread.
 #[derive(Clone)]
@@ -114,7 +114,7 @@ impl Guest {
         seat: Seat,
         door: Arc<Door>,
         clock: Arc<ActiveClock>,
-        life: impl Future<Output = (Body, wasmtime::Result<i32>)> + Send + 'static,
+        life: impl Future<Output = (Box<Body>, wasmtime::Result<i32>)> + Send + 'static,
         thawed: bool,
     ) -> Self {
         Self { life: Some(Box::pin(life)), door, clock, sandbox, told: 0, thawed, _seat: seat }
@@ -164,7 +164,7 @@ impl Guest {
     }
 
     /// Polls the guest's code once.
-    fn execute(&mut self, context: &mut Context<'_>) -> Poll<(Body, wasmtime::Result<i32>)> {
+    fn execute(&mut self, context: &mut Context<'_>) -> Poll<(Box<Body>, wasmtime::Result<i32>)> {
         let life = self.life.as_mut().expect("a guest that ended is asked for nothing more");
         let _executing = self.sandbox.ticker.executing();
         life.as_mut().poll(context)
@@ -217,7 +217,7 @@ impl Guest {
 
 enum Step {
     Calls(Event),
-    Ended((Body, wasmtime::Result<i32>)),
+    Ended((Box<Body>, wasmtime::Result<i32>)),
 }
 
 impl From<&Request> for Event {
@@ -230,7 +230,7 @@ impl From<&Request> for Event {
 }
 
 /// What the end of a guest's code means.
-fn conclude(mut body: Body, outcome: wasmtime::Result<i32>, clock: &ActiveClock, door: &Door) -> End {
+fn conclude(mut body: Box<Body>, outcome: wasmtime::Result<i32>, clock: &ActiveClock, door: &Door) -> End {
     let host = body.host();
     let memory = host.memory.refused();
     let memory = memory.map(|(limit_bytes, wanted_bytes)| Limit::Memory { limit_bytes, wanted_bytes });

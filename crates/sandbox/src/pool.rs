@@ -350,10 +350,10 @@ impl Body {
         self.exports.start_rewind.call_async(&mut self.store, facts.unwind_area as i32).await
     }
 
-    async fn run(mut self) -> (Self, wasmtime::Result<i32>) {
+    async fn run(mut self) -> (Box<Self>, wasmtime::Result<i32>) {
         let arguments = (self.frame_at, self.frame_bytes);
         let outcome = self.exports.run.clone().call_async(&mut self.store, arguments).await;
-        (self, outcome)
+        (Box::new(self), outcome)
     }
 
     async fn check(mut self, clock: &ActiveClock) -> (Self, wasmtime::Result<i32>) {

@@ -54,6 +54,9 @@ fn build(cache: &Cache, recipe: &Recipe, keep: bool) -> Result<PathBuf> {
     println!("building the guest image in {}: some minutes, the first time only", work.display());
     let mut workshop = Workshop::new(&work, recipe)?;
     let name = workshop.make(&cache.dir("guests")?)?;
+    if Recipe::read(&repository())?.digest() != recipe.digest() {
+        bail!("the guest's own files changed while it was built: run this again");
+    }
     cache.remember(recipe, &name)?;
     if !keep {
         workshop.tidy_up()?;
