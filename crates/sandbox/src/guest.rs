@@ -358,3 +358,32 @@ fn thread_nanos() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_guest_can_move_between_threads() {
+        fn moves<T: Send>() {}
+        moves::<Guest>();
+        moves::<Stopper>();
+        moves::<crate::Sandbox>();
+    }
+
+    #[test]
+    fn the_clock_counts_processor_time_of_its_stretches_only() {
+        let clock = ActiveClock::new(Duration::from_secs(5), Duration::from_secs(6));
+        assert_eq!(clock.spent(), Duration::from_secs(5));
+        let counted = clock.run();
+        while clock.this_run() < Duration::from_millis(2) {}
+        drop(counted);
+        let spent = clock.spent();
+        assert!(spent >= Duration::from_millis(5_002));
+        let start = thread_nanos();
+        while thread_nanos() - start < 2_000_000 {}
+        // W-166
+        assert_eq!(clock.spent(), spent);
+        assert_eq!(clock.limit(), Duration::from_secs(6));
+    }
+}

@@ -10,7 +10,7 @@ use std::task::{Poll, Waker};
 use wasmtime::{Caller, Instance, Linker, Memory, Module, ResourceLimiter, Store, TypedFunc};
 
 use crate::guest::Halt;
-use crate::limits::{ENDING_BYTES, REQUEST_BYTES, RESULT_BYTES};
+use crate::limits::{REQUEST_BYTES, RESULT_BYTES};
 use crate::log::{LINE_BYTES, Log};
 use crate::wasi;
 
@@ -318,8 +318,7 @@ fn end(mut caller: Caller<'_, Host>, kind: i32, at: i32, length: i32) -> wasmtim
         caller.data_mut().ending = Some(Ending::ResultInvalid(message));
         return Ok(());
     }
-    let text = String::from_utf8_lossy(&copy(&caller, at, length_bytes.min(RESULT_BYTES.max(ENDING_BYTES)) as i32)?)
-        .into_owned();
+    let text = String::from_utf8_lossy(&copy(&caller, at, length_bytes.min(RESULT_BYTES) as i32)?).into_owned();
     caller.data_mut().ending = Some(match kind {
         0 => Ending::Result(text),
         1 => Ending::Raised(text),

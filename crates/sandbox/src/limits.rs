@@ -7,10 +7,8 @@ use crate::log::LogSink;
 
 /// Most bytes of one request: 1 MiB of arguments and 4 KiB around them (C-69). A longer one is not even copied.
 pub(crate) const REQUEST_BYTES: usize = (1 << 20) + (4 << 10);
-/// Most bytes of a result (W-159).
+/// Most bytes of a result (W-159). What an uncaught exception leaves is cut to far less in the guest.
 pub(crate) const RESULT_BYTES: usize = 1 << 20;
-/// Most bytes of what an uncaught exception leaves: message and traceback, cut in the guest to far less.
-pub(crate) const ENDING_BYTES: usize = 256 << 10;
 /// Most memory a guest can be given (W-160, ceiling).
 pub(crate) const MEMORY_CEILING: u64 = 1 << 30;
 

@@ -88,7 +88,7 @@ async fn frozen_and_thawed_in_a_new_process_at_every_call_the_program_ends_as_if
         }
         assert!(processes <= requests.len(), "the chain has no end");
     };
-    // W-242, W-250
+    // W-137, W-242, W-250
     assert_eq!(processes, requests.len() + 1);
     assert_eq!(left.result.as_deref(), Some(result.as_str()));
     assert_eq!(left.lines, std::mem::take(&mut lines));

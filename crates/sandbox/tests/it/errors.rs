@@ -27,7 +27,7 @@ assert stasis.Rejected('m', detail={'reason': 'r', 'by': ['b']}).reason == 'r'
 result = raised")
     .await;
     let denied = ["Denied", "ToolError"];
-    // W-138, W-139, W-140, W-141, W-142, W-143, W-144
+    // C-90, W-138, W-139, W-140, W-141, W-142, W-143, W-144
     assert_eq!(
         done.result(),
         json!([

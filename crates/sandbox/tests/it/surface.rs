@@ -52,7 +52,7 @@ result = [both[0], type(both[1]).__name__]")
         .iter()
         .map(|batch| batch.as_array().unwrap().iter().map(|c| c["n"].clone()).collect::<Vec<_>>())
         .collect();
-    // C-62
+    // C-62, C-67: a batch is one request, and takes its numbers in list order.
     assert_eq!(json!(numbers), json!([[1, 2, 3, 4], [5, 6]]));
 }
 
