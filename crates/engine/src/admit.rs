@@ -79,11 +79,7 @@ pub(crate) async fn start(inner: &Inner, by: Caller, request: StartRun) -> Resul
     let admit = Admit {
         by,
         run: request.run.unwrap_or_else(|| inner.ids().mint()),
-        pattern: PatternRef {
-            key: request.workflow,
-            revision: pattern.revision,
-            digest: pattern.digest,
-        },
+        pattern: PatternRef { key: request.workflow, revision: pattern.revision, digest: pattern.digest },
         kind: pattern.manifest.kind,
         plan: pattern.manifest.plan,
         input: NewBody::new(request.input.as_bytes()),
@@ -115,9 +111,7 @@ async fn known(
     let Some(key) = key else { return Ok(None) };
     let found = inner.ledger.admission(&by.principal.namespace, &by.principal.id, key).await?;
     match found {
-        Some((known, run)) if known == request_digest => {
-            Ok(Some(Started { run, created: false }))
-        }
+        Some((known, run)) if known == request_digest => Ok(Some(Started { run, created: false })),
         // The decision refuses it, with the first run's id.
         Some(_) | None => Ok(None),
     }
@@ -131,8 +125,7 @@ async fn pin(
     let key = &request.workflow;
     let unknown = || {
         Failure::Refused(
-            Refusal::new(Code::UnknownWorkflow, format!("there is no workflow `{key}`"))
-                .hint("stasis workflow list"),
+            Refusal::new(Code::UnknownWorkflow, format!("there is no workflow `{key}`")).hint("stasis workflow list"),
         )
     };
     let workflow = registry.workflows.get(key).ok_or_else(unknown)?;

@@ -13,12 +13,7 @@ pub(crate) async fn apply(inner: &Inner, by: Caller, config: &Config) -> Result<
         .iter()
         .map(|tool| NewTool { spec: Arc::new(tool.spec.clone()), grant: tool.grant.canonical() })
         .collect();
-    let apply = Apply {
-        by,
-        tools,
-        policy: Arc::new(config.policy.clone()),
-        principals: config.principals.clone(),
-    };
+    let apply = Apply { by, tools, policy: Arc::new(config.policy.clone()), principals: config.principals.clone() };
     match inner.ledger.transact_registry(Change::Apply(Box::new(apply))).await? {
         Answer::Changed(changed) => Ok(changed),
         Answer::Registered { created, .. } => Ok(created),

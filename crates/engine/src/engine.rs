@@ -34,7 +34,9 @@ use tokio_util::task::TaskTracker;
 pub enum Image {
     Found(Sandbox),
     /// Scripts can neither be registered nor run; everything else works.
-    Missing { why: String },
+    Missing {
+        why: String,
+    },
 }
 
 /// What an engine is made of.

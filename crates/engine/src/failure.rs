@@ -57,7 +57,9 @@ impl From<ReadError> for Failure {
         match error {
             ReadError::Corrupt(corrupt) => Failure::Corrupt(corrupt.to_string()),
             ReadError::Unavailable { reason } => Failure::Unavailable(reason),
-            ReadError::Cursor(text) => Failure::refused(Code::InvalidRequest, format!("`{text}` is no cursor of this list")),
+            ReadError::Cursor(text) => {
+                Failure::refused(Code::InvalidRequest, format!("`{text}` is no cursor of this list"))
+            }
         }
     }
 }

@@ -64,6 +64,7 @@ impl Inner {
 }
 
 /// Fills a buffer from the system's random source. Without one nothing here can be unguessable, so the process stops.
+#[expect(clippy::disallowed_methods, reason = "the one source of randomness of this crate")]
 pub(crate) fn fill(buffer: &mut [u8]) {
     getrandom::fill(buffer).expect("the system has a random source");
 }

@@ -70,9 +70,7 @@ fn pattern(inner: &Inner, pin: &PatternRef) -> Result<Pattern, PinError> {
     let registry = inner.ledger.registry();
     let found = registry.workflows.get(&pin.key).and_then(|w| w.patterns.get(&pin.revision));
     match found {
-        Some(pattern) if pattern.digest == pin.digest && pattern.manifest.digest() == pin.digest => {
-            Ok(pattern.clone())
-        }
+        Some(pattern) if pattern.digest == pin.digest && pattern.manifest.digest() == pin.digest => Ok(pattern.clone()),
         Some(_) => Err(PinError::Unavailable("its digest differs".to_owned())),
         None => Err(PinError::Unavailable("it is not stored".to_owned())),
     }
@@ -144,6 +142,5 @@ async fn text(inner: &Inner, digest: Digest, what: &str) -> Result<String, PinEr
     if Digest::of(&bytes) != digest {
         return Err(PinError::Unavailable(format!("its {what} is not of its digest")));
     }
-    String::from_utf8(bytes.to_vec())
-        .map_err(|_| PinError::Unavailable(format!("its {what} is no text")))
+    String::from_utf8(bytes.to_vec()).map_err(|_| PinError::Unavailable(format!("its {what} is no text")))
 }

@@ -48,8 +48,8 @@ pub(crate) async fn register(inner: &Inner, by: Caller, request: RegisterScript)
         return Err(Failure::refused(Code::LimitExceeded, detail));
     }
     let sandbox = inner.sandbox()?;
-    let inline = script::metadata(&request.source)
-        .map_err(|fault| Failure::refused(Code::SourceInvalid, fault.to_string()))?;
+    let inline =
+        script::metadata(&request.source).map_err(|fault| Failure::refused(Code::SourceInvalid, fault.to_string()))?;
     let meta = request.meta.clone().or(inline);
     match sandbox.check(&request.source, &request.file_name).await {
         Ok(()) => {}

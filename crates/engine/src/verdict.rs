@@ -66,9 +66,7 @@ pub(crate) async fn decide(inner: &Inner, by: Caller, request: DecideRequest) ->
 
 /// C-173: strict parse, limit and schema of new arguments.
 fn edit(inner: &Inner, approval: &Approval, bytes: &[u8]) -> Result<Edit, Failure> {
-    let refused = |code: Code, detail: String| {
-        Failure::refused(Code::EditRefused, format!("{code}: {detail}"))
-    };
+    let refused = |code: Code, detail: String| Failure::refused(Code::EditRefused, format!("{code}: {detail}"));
     let arguments = canonicalize(bytes).map_err(|fault| refused(Code::InvalidJson, fault.to_string()))?;
     let registry = inner.ledger.registry();
     let binding = &approval.binding;
@@ -87,16 +85,13 @@ fn edit(inner: &Inner, approval: &Approval, bytes: &[u8]) -> Result<Edit, Failur
 
 /// C-172, C-238: a gate's answer fits its form, a result that happened fits the tool's output schema.
 async fn answer(inner: &Inner, approval: &Approval, bytes: &[u8]) -> Result<Answered, Failure> {
-    let parsed = canonicalize(bytes)
-        .map_err(|fault| Failure::refused(Code::InvalidAnswer, fault.to_string()))?;
+    let parsed = canonicalize(bytes).map_err(|fault| Failure::refused(Code::InvalidAnswer, fault.to_string()))?;
     let schema: Option<Canonical> = match approval.kind() {
         Kind::Gate => match approval.form {
             None => None,
-            Some(form) => inner
-                .ledger
-                .body(approval.run, form.digest)
-                .await?
-                .and_then(|bytes| Canonical::from_stored(&bytes)),
+            Some(form) => {
+                inner.ledger.body(approval.run, form.digest).await?.and_then(|bytes| Canonical::from_stored(&bytes))
+            }
         },
         Kind::Settle => {
             let binding = &approval.binding;

@@ -27,12 +27,7 @@ impl Until {
     }
 }
 
-pub(crate) async fn wait(
-    inner: &Inner,
-    id: RunId,
-    until: Until,
-    timeout: Duration,
-) -> Result<Option<Run>, Failure> {
+pub(crate) async fn wait(inner: &Inner, id: RunId, until: Until, timeout: Duration) -> Result<Option<Run>, Failure> {
     // Listen first, then look: a change in between is not missed.
     let mut hints = inner.ledger.subscribe();
     let deadline = tokio::time::sleep(timeout);

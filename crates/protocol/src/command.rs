@@ -28,9 +28,15 @@ pub enum Command {
     Expire(WaitId),
     Cancel(Cancel),
     /// One run of the recovery pass (section 14).
-    Recover { run: RunId, reach: Reach },
+    Recover {
+        run: RunId,
+        reach: Reach,
+    },
     /// Cleanup of a final run that is done.
-    Clean { run: RunId, debt: crate::rows::Debt },
+    Clean {
+        run: RunId,
+        debt: crate::rows::Debt,
+    },
 }
 
 /// The rows a command starts from.
@@ -286,18 +292,34 @@ pub enum Renewed {
 /// What a command did.
 #[derive(Clone, Debug)]
 pub enum Answer {
-    Admitted { run: Box<Run>, created: bool },
+    Admitted {
+        run: Box<Run>,
+        created: bool,
+    },
     /// The hop is this worker's; the run row carries the token.
-    Claimed { run: Box<Run> },
+    Claimed {
+        run: Box<Run>,
+    },
     /// A hop's write is stored; `status` is the run's now.
-    Stored { run: Box<Run> },
+    Stored {
+        run: Box<Run>,
+    },
     /// The dispatch gate was passed; the handler may start, as this attempt.
-    Dispatched { attempt: u8 },
+    Dispatched {
+        attempt: u8,
+    },
     /// The gate let nothing through, and the approval or call says so for ever, or asks anew.
-    NotDispatched { code: crate::code::Code, detail: String },
+    NotDispatched {
+        code: crate::code::Code,
+        detail: String,
+    },
     Decided(Box<Decided>),
     /// An expiry, cancel, recovery or cleanup; `changed` is false if there was nothing to do.
-    Settled { run: Box<Run>, changed: bool, repaired: bool },
+    Settled {
+        run: Box<Run>,
+        changed: bool,
+        repaired: bool,
+    },
 }
 
 /// The answer to a decision.

@@ -202,8 +202,7 @@ impl Event {
     /// The next event of a chain.
     pub fn next(run: RunId, head: Head, at: Time, kind: Kind, facts: &Facts) -> Event {
         let facts = crate::json::to_canonical(facts).expect("facts are texts, numbers and flags");
-        let mut event =
-            Event { run, seq: head.len, kind, at, facts, prev: head.digest, digest: Digest::ZERO };
+        let mut event = Event { run, seq: head.len, kind, at, facts, prev: head.digest, digest: Digest::ZERO };
         event.digest = event.computed();
         event
     }

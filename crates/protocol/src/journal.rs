@@ -22,12 +22,26 @@ pub enum Entry {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Other {
-    Start { pattern: Digest, input: Digest, now: Time, entropy: Entropy },
+    Start {
+        pattern: Digest,
+        input: Digest,
+        now: Time,
+        entropy: Entropy,
+    },
     /// The next `size` entries are the calls of one batch, in list order.
-    Batch { size: u32 },
+    Batch {
+        size: u32,
+    },
     /// Given to the guest with the answer of the call or batch just before it: the first answer of that hop (W-248).
-    Hop { hop: u32, now: Time, entropy: Entropy },
-    End { result: Option<Digest>, error: Option<String> },
+    Hop {
+        hop: u32,
+        now: Time,
+        entropy: Entropy,
+    },
+    End {
+        result: Option<Digest>,
+        error: Option<String>,
+    },
 }
 
 /// 32 bytes of randomness, journaled so that replay draws the same stream (W-154).

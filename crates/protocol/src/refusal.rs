@@ -23,14 +23,7 @@ pub struct Refusal {
 
 impl Refusal {
     pub fn new(code: Code, detail: impl Into<String>) -> Refusal {
-        Refusal {
-            code,
-            detail: detail.into(),
-            hint: None,
-            truth: None,
-            retry_after_ms: None,
-            recorded: false,
-        }
+        Refusal { code, detail: detail.into(), hint: None, truth: None, retry_after_ms: None, recorded: false }
     }
 
     pub fn hint(mut self, hint: impl Into<String>) -> Refusal {

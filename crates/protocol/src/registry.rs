@@ -62,12 +62,26 @@ pub struct Token {
 #[derive(Clone, Debug)]
 pub enum Change {
     Register(Box<Register>),
-    Activate { by: Caller, key: String, revision: u32 },
+    Activate {
+        by: Caller,
+        key: String,
+        revision: u32,
+    },
     /// Applies a configuration's tools, policy and principals (I-19).
     Apply(Box<Apply>),
-    Withdraw { by: Caller, tool: String, version: Option<String> },
-    MintToken { by: Caller, token: Box<Token> },
-    RevokeToken { by: Caller, token: TokenId },
+    Withdraw {
+        by: Caller,
+        tool: String,
+        version: Option<String>,
+    },
+    MintToken {
+        by: Caller,
+        token: Box<Token>,
+    },
+    RevokeToken {
+        by: Caller,
+        token: TokenId,
+    },
 }
 
 /// Registers a workflow's content; equal content is the known revision again.
@@ -103,6 +117,7 @@ pub struct NewTool {
 
 /// What a registry command did.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[expect(clippy::large_enum_variant, reason = "one answer a command, moved once")]
 pub enum Answer {
     Registered { pattern: Pattern, created: bool, active: bool },
     Changed(bool),

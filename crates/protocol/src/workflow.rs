@@ -74,7 +74,5 @@ impl Workflow {
 /// Whether a text is a workflow key (W-1).
 pub fn is_key(text: &str) -> bool {
     let body = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
-    (1..=128).contains(&text.len())
-        && text.as_bytes()[0].is_ascii_alphanumeric()
-        && text.bytes().all(body)
+    (1..=128).contains(&text.len()) && text.as_bytes()[0].is_ascii_alphanumeric() && text.bytes().all(body)
 }

@@ -9,8 +9,8 @@ use crate::event::{Event, Gap};
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use protocol::id::RunId;
-use reqwest::{Method, StatusCode};
 use reqwest::header::{ACCEPT, HeaderName};
+use reqwest::{Method, StatusCode};
 use std::collections::VecDeque;
 use std::time::Duration;
 

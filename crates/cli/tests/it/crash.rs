@@ -178,9 +178,8 @@ impl Stage {
         let events: Vec<Value> =
             events.stdout.lines().map(|line| serde_json::from_str(line).expect("an event a line")).collect();
         let count = |kind: &str| events.iter().filter(|event| event["kind"] == kind).count();
-        let calls = events
-            .iter()
-            .filter(|event| event["kind"] == "approval.requested" && event["facts"]["kind"] == "call");
+        let calls =
+            events.iter().filter(|event| event["kind"] == "approval.requested" && event["facts"]["kind"] == "call");
         assert_eq!(calls.count(), 1, "{what}: asked once ({asked} seen)");
         assert_eq!(count("run.done") + count("run.failed"), 1, "{what}");
         for (n, event) in events.iter().enumerate() {
@@ -250,6 +249,7 @@ fn kill_once(
 }
 
 #[test]
+#[expect(clippy::print_stdout, reason = "how often it was killed is part of what this shows")]
 fn killed_at_every_crash_point_the_cycle_is_whole() {
     let cases: Vec<(Class, Phase)> = [Class::Idempotent, Class::Manual]
         .into_iter()
@@ -287,6 +287,7 @@ fn killed_at_every_crash_point_the_cycle_is_whole() {
 }
 
 #[test]
+#[expect(clippy::print_stdout, reason = "how often it was killed is part of what this shows")]
 fn killed_at_every_write_class_system_call_the_cycle_is_whole() {
     let kills = AtomicUsize::new(0);
     let phases = [Phase::Run, Phase::Approve];

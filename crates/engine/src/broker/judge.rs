@@ -18,10 +18,19 @@ use std::collections::BTreeSet;
 pub(crate) enum Judged {
     Allowed,
     /// A person decides first.
-    Ask { kind: Kind, obligation: Box<Obligation>, claim: Option<String>, form: Option<Canonical>, unrenderable: bool },
+    Ask {
+        kind: Kind,
+        obligation: Box<Obligation>,
+        claim: Option<String>,
+        form: Option<Canonical>,
+        unrenderable: bool,
+    },
     /// It waits for a timer.
     Sleep(protocol::command::Due),
-    Denied { code: Code, message: String },
+    Denied {
+        code: Code,
+        message: String,
+    },
 }
 
 impl Judged {
@@ -89,13 +98,8 @@ fn fixed(hop: &Hop, tool: &PinnedTool, asked: &Canonical) -> Result<Canonical, J
         true => tool.input.apply_defaults(asked).map_err(|fault| invalid(fault.to_string()))?,
         false => asked.clone(),
     };
-    tool.input
-        .check(&arguments)
-        .map_err(|v| invalid(format!("`{}` ({}): {}", v.pointer, v.keyword, v.message)))?;
-    hop.inner
-        .connectors
-        .fit(&tool.spec, &tool.grant, &arguments)
-        .map_err(|unfit| invalid(unfit.to_string()))?;
+    tool.input.check(&arguments).map_err(|v| invalid(format!("`{}` ({}): {}", v.pointer, v.keyword, v.message)))?;
+    hop.inner.connectors.fit(&tool.spec, &tool.grant, &arguments).map_err(|unfit| invalid(unfit.to_string()))?;
     Ok(arguments)
 }
 
@@ -131,15 +135,12 @@ fn by_policy(hop: &Hop, tool: &PinnedTool, arguments: &Canonical) -> Judged {
     }
 }
 
-fn ask(
-    hop: &Hop,
-    tool: &PinnedTool,
-    value: &Value,
-    arguments: &Canonical,
-    obligation: Box<Obligation>,
-) -> Judged {
+fn ask(hop: &Hop, tool: &PinnedTool, value: &Value, arguments: &Canonical, obligation: Box<Obligation>) -> Judged {
     if !somebody(hop, &obligation) {
-        return Judged::denied(Code::NoApprover, "nobody could decide this: no principal has the role, or only the requester has");
+        return Judged::denied(
+            Code::NoApprover,
+            "nobody could decide this: no principal has the role, or only the requester has",
+        );
     }
     let gate = tool.spec.name == builtin::GATE;
     let form = value.get("form").filter(|_| gate).and_then(|form| form.canonical().ok());
@@ -150,7 +151,9 @@ fn ask(
     Judged::Ask {
         kind: if gate { Kind::Gate } else { Kind::Call },
         obligation,
-        claim: details.map(|d| d.as_str().map_or_else(|| d.canonical().map(|c| c.as_str().to_owned()).unwrap_or_default(), str::to_owned)),
+        claim: details.map(|d| {
+            d.as_str().map_or_else(|| d.canonical().map(|c| c.as_str().to_owned()).unwrap_or_default(), str::to_owned)
+        }),
         form,
         unrenderable: arguments.len() > RENDER_BYTES,
     }

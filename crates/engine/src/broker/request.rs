@@ -33,11 +33,8 @@ impl Refused {
 }
 
 /// An envelope may nest two deeper than a body, and hold a few values more, so that a body at its limits passes.
-const ENVELOPE: Bounds = Bounds {
-    bytes: REQUEST_BYTES,
-    depth: JSON_DEPTH + 2,
-    nodes: JSON_NODES + 4 * BATCH_CALLS + 1,
-};
+const ENVELOPE: Bounds =
+    Bounds { bytes: REQUEST_BYTES, depth: JSON_DEPTH + 2, nodes: JSON_NODES + 4 * BATCH_CALLS + 1 };
 
 /// Reads `{n, tool, arguments}` or a list of 1 to 64 of them, exactly (C-69 to C-71).
 pub(crate) fn read(bytes: &[u8]) -> Result<Request, Refused> {
@@ -82,9 +79,7 @@ fn envelope(value: &Value) -> Result<Asked, Refused> {
 
 fn arguments(object: &Object) -> Result<Canonical, Refused> {
     let value = object.get("arguments").filter(|value| value.as_object().is_some());
-    let value = value.ok_or_else(|| {
-        Refused::new(Code::InvalidRequest, "`arguments` is an object")
-    })?;
+    let value = value.ok_or_else(|| Refused::new(Code::InvalidRequest, "`arguments` is an object"))?;
     // The arguments alone are what is hashed, so their depth and nodes are a body's; their size is judged in step 9.
     let bounds = Bounds { bytes: REQUEST_BYTES, ..Bounds::BODY };
     value
@@ -106,16 +101,16 @@ mod tests {
         let request = read(br#"{"tool":"a.b","n":1,"arguments":{"b":1,"a":1.0}}"#).expect("a call");
         assert_eq!(request.calls[0].arguments.as_str(), r#"{"a":1.0,"b":1}"#); // C-68
         let table: [(&[u8], Code); 11] = [
-            (b"", Code::InvalidJson), // C-70
-            (b"{\"n\":1,\"n\":1,\"tool\":\"a.b\",\"arguments\":{}}", Code::InvalidJson), // C-70
-            (b"5", Code::InvalidRequest), // C-71
-            (b"[]", Code::InvalidRequest), // C-71
-            (br#"{"n":1,"tool":"a.b"}"#, Code::InvalidRequest), // C-71
-            (br#"{"n":0,"tool":"a.b","arguments":{}}"#, Code::InvalidRequest), // C-71
-            (br#"{"n":"1","tool":"a.b","arguments":{}}"#, Code::InvalidRequest), // C-71
-            (br#"{"n":1,"tool":7,"arguments":{}}"#, Code::InvalidRequest), // C-71
-            (br#"{"n":1,"tool":"a.b","arguments":[]}"#, Code::InvalidRequest), // C-71
-            (br#"{"n":1,"tool":"a.b","arguments":{},"run":"x"}"#, Code::InvalidRequest), // C-61
+            (b"", Code::InvalidJson),                                                         // C-70
+            (b"{\"n\":1,\"n\":1,\"tool\":\"a.b\",\"arguments\":{}}", Code::InvalidJson),      // C-70
+            (b"5", Code::InvalidRequest),                                                     // C-71
+            (b"[]", Code::InvalidRequest),                                                    // C-71
+            (br#"{"n":1,"tool":"a.b"}"#, Code::InvalidRequest),                               // C-71
+            (br#"{"n":0,"tool":"a.b","arguments":{}}"#, Code::InvalidRequest),                // C-71
+            (br#"{"n":"1","tool":"a.b","arguments":{}}"#, Code::InvalidRequest),              // C-71
+            (br#"{"n":1,"tool":7,"arguments":{}}"#, Code::InvalidRequest),                    // C-71
+            (br#"{"n":1,"tool":"a.b","arguments":[]}"#, Code::InvalidRequest),                // C-71
+            (br#"{"n":1,"tool":"a.b","arguments":{},"run":"x"}"#, Code::InvalidRequest),      // C-61
             (br#"{"n":1,"tool":"a.b","arguments":{},"approval":"x"}"#, Code::InvalidRequest), // C-61
         ];
         for (bytes, wanted) in table {

@@ -109,10 +109,7 @@ pub(super) fn build(
         n,
         pattern: hop.run.pattern.digest,
         schema: SCRIPT_STATE.to_owned(),
-        entries: vec![
-            entry(2 * n - 1, EntryStatus::Suspended, &[]),
-            entry(2 * n, EntryStatus::Created, waits),
-        ],
+        entries: vec![entry(2 * n - 1, EntryStatus::Suspended, &[]), entry(2 * n, EntryStatus::Created, waits)],
         waits: waits.to_vec(),
         journal: Journal { position: hop.journal.len, digest: hop.journal.digest },
         snapshot: snapshot.as_ref().map(|(s, _)| SnapshotRef {

@@ -337,12 +337,8 @@ async fn start(hop: &mut Hop, drive: &mut Drive, id: CallId) -> Result<(), Out> 
         () = stop_rings(&hop.live) => return Ok(()),
     };
     if call.effect == Effect::Write || call.state == State::Asked {
-        let act = Act::Dispatch {
-            call: id,
-            arguments: arguments.clone(),
-            operands: Vec::new(),
-            grant: tool.grant_digest,
-        };
+        let act =
+            Act::Dispatch { call: id, arguments: arguments.clone(), operands: Vec::new(), grant: tool.grant_digest };
         failpoint::hit("gate.before");
         match hop.commit(act).await? {
             Answer::Dispatched { attempt } => {
@@ -377,13 +373,7 @@ fn ask_anew(hop: &mut Hop, drive: &mut Drive, id: CallId, arguments: &Canonical)
 }
 
 /// Starts the handler of a call that passed its gate.
-pub(super) fn handle(
-    hop: &Hop,
-    drive: &mut Drive,
-    id: CallId,
-    arguments: Canonical,
-    slot: crate::tools::Slot,
-) {
+pub(super) fn handle(hop: &Hop, drive: &mut Drive, id: CallId, arguments: Canonical, slot: crate::tools::Slot) {
     let call = hop.call(id);
     let key = call.key();
     let pinned = hop.pinned.clone();

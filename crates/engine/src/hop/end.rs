@@ -28,21 +28,21 @@ pub(super) async fn park(hop: &mut Hop, turn: &Turn, parking: Parking) -> Result
     if !hop.run.settings.resume {
         return Err(Out::fail(Code::ResumeDisabled, "resume disabled"));
     }
-    let blocked: Vec<CallId> =
-        turn.calls.iter().copied().filter(|id| !hop.call(*id).is_ended()).collect();
+    let blocked: Vec<CallId> = turn.calls.iter().copied().filter(|id| !hop.call(*id).is_ended()).collect();
     let waits = open_waits(hop, &blocked);
     let snapshot = match parking {
-        Parking::NoGuest => script::usable_snapshot(hop)
-            .map(|snapshot| (Snapshot { consumed_by: None, ..snapshot }, None)),
+        Parking::NoGuest => {
+            script::usable_snapshot(hop).map(|snapshot| (Snapshot { consumed_by: None, ..snapshot }, None))
+        }
         Parking::Guest(guest) => frozen(hop, guest).await,
     };
     hop.live.guard(None);
     let checkpoint = checkpoint::build(hop, &blocked, &waits, snapshot)?;
     // The taker would be this worker; its room is what this hop leaves.
-    let taker = hop.inner.carry.then_some(protocol::command::Taker {
-        worker: hop.inner.worker,
-        ttl: hop.inner.settings.claim_ttl,
-    });
+    let taker = hop
+        .inner
+        .carry
+        .then_some(protocol::command::Taker { worker: hop.inner.worker, ttl: hop.inner.settings.claim_ttl });
     let taker = taker.filter(|_| !hop.inner.stopping.is_cancelled());
     failpoint::hit("park.before");
     let answer = hop.commit(Act::Park { checkpoint, mode: WaitMode::Any, taker }).await?;
@@ -71,11 +71,8 @@ async fn frozen(hop: &mut Hop, guest: Guest) -> Option<(Snapshot, Option<NewBody
     if hop.charged_us < THAW_US {
         return None;
     }
-    let binding = Binding {
-        run: *hop.run.id.as_bytes(),
-        hop: u64::from(hop.run.seq),
-        position: u64::from(hop.journal.len),
-    };
+    let binding =
+        Binding { run: *hop.run.id.as_bytes(), hop: u64::from(hop.run.seq), position: u64::from(hop.journal.len) };
     let bytes = match guest.freeze(&binding).await {
         Ok(snapshot) => snapshot.into_bytes(),
         Err(error) => {
@@ -89,13 +86,8 @@ async fn frozen(hop: &mut Hop, guest: Guest) -> Option<(Snapshot, Option<NewBody
     }
     let image = hop.inner.sandbox().ok()?.image().clone();
     let body = NewBody::new(bytes);
-    let snapshot = Snapshot {
-        hop: hop.run.seq,
-        engine: image.engine,
-        image: image.digest,
-        body: body.body,
-        consumed_by: None,
-    };
+    let snapshot =
+        Snapshot { hop: hop.run.seq, engine: image.engine, image: image.digest, body: body.body, consumed_by: None };
     Some((snapshot, Some(body)))
 }
 

@@ -56,7 +56,7 @@ async fn next_request(hop: &Hop, guest: &mut Guest, counted: u32) -> Result<Step
     match guest.next().await {
         Event::Call(bytes) => match request(hop, &bytes, counted) {
             Ok(request) => Ok(Step::Request(request)),
-            Err(answer) => Ok(Step::Refused(answer)),
+            Err(answer) => Ok(Step::Refused(*answer)),
         },
         Event::Oversized { length } => Ok(Step::Refused(refusal(hop, broker::too_large(length), counted))),
         // W-175: a program that ends while entries are unread has diverged.
@@ -69,20 +69,20 @@ async fn next_request(hop: &Hop, guest: &mut Guest, counted: u32) -> Result<Step
 }
 
 /// Steps 1 to 6 of the broker: what is wrong here is neither counted nor journaled.
-pub(super) fn request(hop: &Hop, bytes: &[u8], counted: u32) -> Result<Request, Answer> {
-    let request = broker::read(bytes).map_err(|refused| refusal(hop, refused, counted))?;
+pub(super) fn request(hop: &Hop, bytes: &[u8], counted: u32) -> Result<Request, Box<Answer>> {
+    let request = broker::read(bytes).map_err(|refused| Box::new(refusal(hop, refused, counted)))?;
     for (expected, call) in (u64::from(counted) + 1..).zip(&request.calls) {
         if call.n != expected {
             let detail = format!("the next call is {expected}, not {}", call.n);
             let refused = broker::Refused::new(Code::CallIdentityMismatch, detail);
-            return Err(refusal(hop, refused, counted));
+            return Err(Box::new(refusal(hop, refused, counted)));
         }
     }
     let most = hop.run.settings.max_calls;
     if counted + request.calls.len() as u32 > most {
         let detail = format!("calls exceeded: {} > {most}", counted as usize + request.calls.len());
         let refused = broker::Refused::new(Code::CallBudgetExceeded, detail);
-        return Err(refusal(hop, refused, counted));
+        return Err(Box::new(refusal(hop, refused, counted)));
     }
     Ok(request)
 }
@@ -90,12 +90,8 @@ pub(super) fn request(hop: &Hop, bytes: &[u8], counted: u32) -> Result<Request, 
 /// The answer to a request that is refused whole; it carries the time of the last answer (W-171).
 pub(super) fn refusal(hop: &Hop, refused: broker::Refused, counted: u32) -> Answer {
     let denied = matches!(refused.code, Code::CallIdentityMismatch | Code::CallBudgetExceeded);
-    let told = Refusal {
-        code: refused.code.as_str().to_owned(),
-        message: refused.message,
-        detail: None,
-        applied: None,
-    };
+    let told =
+        Refusal { code: refused.code.as_str().to_owned(), message: refused.message, detail: None, applied: None };
     let next = u64::from(counted) + 1;
     Answer {
         now: hop.told,
@@ -120,12 +116,7 @@ struct Difference<'a> {
 }
 
 fn diverged(what: &str, call: Option<String>, digests: Option<(Digest, Digest)>) -> Out {
-    let difference = Difference {
-        what,
-        call,
-        journaled: digests.map(|d| d.0),
-        asked: digests.map(|d| d.1),
-    };
+    let difference = Difference { what, call, journaled: digests.map(|d| d.0), asked: digests.map(|d| d.1) };
     Out::fail_with(Code::ReplayDiverged, "replay diverged", &difference)
 }
 

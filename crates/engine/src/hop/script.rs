@@ -1,11 +1,11 @@
 //! A script's hop: its guest runs from call to call until it ends, parks, or has to stop (workflows.md section 3).
 
+use super::Next;
 use super::drive::{self, Drive, Driven};
 use super::end::{self, Parking};
 use super::replay::{self, Replayed};
 use super::state::{Hop, Out};
 use super::turn::HopEntry;
-use super::Next;
 use crate::broker;
 use crate::worker::Stop;
 use protocol::code::Code;
@@ -261,15 +261,13 @@ async fn run(hop: &mut Hop, mut guest: Guest) -> Result<Next, Out> {
                 hop.live.guard(None);
                 return end::ended(hop, ended).await;
             }
-            Event::Oversized { length } => {
-                Err(replay::refusal(hop, broker::too_large(length), hop.counted))
-            }
+            Event::Oversized { length } => Err(Box::new(replay::refusal(hop, broker::too_large(length), hop.counted))),
             Event::Call(bytes) => replay::request(hop, &bytes, hop.counted),
         };
         let request = match answer {
             Ok(request) => request,
             Err(refusal) => {
-                guest.answer(refusal);
+                guest.answer(*refusal);
                 continue;
             }
         };
@@ -309,9 +307,6 @@ pub(super) fn output(hop: &Hop, text: &str) -> Result<Canonical, Out> {
     if result.len() as u64 > limit {
         return Err(invalid(format!("result exceeded: {} > {limit}", result.len())));
     }
-    hop.pinned
-        .output
-        .check(&result)
-        .map_err(|v| invalid(format!("the result at `{}`: {}", v.pointer, v.message)))?;
+    hop.pinned.output.check(&result).map_err(|v| invalid(format!("the result at `{}`: {}", v.pointer, v.message)))?;
     Ok(result)
 }

@@ -67,9 +67,7 @@ fn result_fits(hop: &Hop, call: &Call, result: &Canonical) -> Result<(), (Code, 
     if len > limit {
         return Err((Code::ResultTooLarge, format!("result exceeded: {len} > {limit}")));
     }
-    tool.output
-        .check(result)
-        .map_err(|v| (Code::InvalidResult, format!("`{}`: {}", v.pointer, v.message)))
+    tool.output.check(result).map_err(|v| (Code::InvalidResult, format!("`{}`: {}", v.pointer, v.message)))
 }
 
 /// a live hop treats an outcome it cannot learn as after a crash: key, lookup, else a person.
@@ -191,13 +189,7 @@ fn question(hop: &mut Hop, call: &Call) -> Ask {
         wait: hop.ids.mint(),
         call: call.id,
         kind: Kind::Settle,
-        obligation: Obligation {
-            quorum: 1,
-            reject_quorum: 1,
-            reason: ReasonRule::Always,
-            edit: Edit::No,
-            ..base
-        },
+        obligation: Obligation { quorum: 1, reject_quorum: 1, reason: ReasonRule::Always, edit: Edit::No, ..base },
         policy: hop.inner.ledger.registry().policy_version,
         claim: None,
         form: None,
@@ -225,11 +217,7 @@ async fn lookup(hop: &mut Hop, drive: &mut Drive, id: CallId) -> Result<(), Out>
         id: hop.ids.mint(),
         position: None,
         identity: Identity::engine(hop.engine_calls),
-        tool: ToolRef {
-            name: tool.spec.name.clone(),
-            version: tool.spec.version.clone(),
-            digest: tool.spec.digest(),
-        },
+        tool: ToolRef { name: tool.spec.name.clone(), version: tool.spec.version.clone(), digest: tool.spec.digest() },
         effect: tool.spec.effect,
         recovery: RecoveryClass::Retry,
         timeout_ms: tool.spec.limits.timeout.as_millis() as u32,

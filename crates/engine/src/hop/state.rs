@@ -233,11 +233,6 @@ impl Hop {
         Ok(())
     }
 
-    /// Calls that nobody has finished, in the hop's copy.
-    pub(crate) fn in_flight(&self) -> impl Iterator<Item = &Call> {
-        self.calls.values().filter(|call| matches!(call.state, State::Dispatched(_)))
-    }
-
     pub(super) fn new(
         inner: Arc<Inner>,
         live: Arc<Live>,

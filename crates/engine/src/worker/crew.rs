@@ -78,12 +78,7 @@ impl Crew {
         let live = Arc::new(Live {
             run,
             token,
-            state: Mutex::new(State {
-                stop_at: monotonic() + patience(inner),
-                stop: None,
-                guest: None,
-                waiting: None,
-            }),
+            state: Mutex::new(State { stop_at: monotonic() + patience(inner), stop: None, guest: None, waiting: None }),
             bell: Notify::new(),
         });
         all.insert(run, live.clone());

@@ -20,9 +20,7 @@ impl Renewer {
         let (quit, told) = mpsc::channel();
         let runtime = tokio::runtime::Handle::current();
         let weak = Arc::downgrade(inner);
-        let thread = std::thread::Builder::new()
-            .name("renew".to_owned())
-            .spawn(move || run(&weak, &runtime, &told))?;
+        let thread = std::thread::Builder::new().name("renew".to_owned()).spawn(move || run(&weak, &runtime, &told))?;
         Ok(Renewer { quit: Some(quit), thread: Some(thread) })
     }
 }

@@ -78,8 +78,14 @@ pub enum Phase {
     /// Not dispatched.
     Open,
     /// Past the dispatch gate.
-    Gated { at: Time },
-    Ended { gate_at: Option<Time>, at: Time, how: Ending },
+    Gated {
+        at: Time,
+    },
+    Ended {
+        gate_at: Option<Time>,
+        at: Time,
+        how: Ending,
+    },
 }
 
 /// How a yes ended.

@@ -47,20 +47,18 @@ fn repeat(admit: &Admit, key: KnownKey, run: Box<Run>) -> Decision {
     struct First {
         run: RunId,
     }
-    Refusal::new(
-        Code::IdempotencyMismatch,
-        format!("this idempotency key made {} from another request", key.run),
-    )
-    .hint("use a new key for a new request")
-    .truth(&First { run: key.run })
-    .into()
+    Refusal::new(Code::IdempotencyMismatch, format!("this idempotency key made {} from another request", key.run))
+        .hint("use a new key for a new request")
+        .truth(&First { run: key.run })
+        .into()
 }
 
 fn check(admit: &Admit, session: Option<RunId>, cx: &Cx<'_>) -> Result<(), Refusal> {
     let key = &admit.pattern.key;
     let Some(workflow) = cx.registry.workflows.get(key) else {
-        return Err(Refusal::new(Code::UnknownWorkflow, format!("there is no workflow `{key}`"))
-            .hint("stasis workflow list"));
+        return Err(
+            Refusal::new(Code::UnknownWorkflow, format!("there is no workflow `{key}`")).hint("stasis workflow list")
+        );
     };
     let active = workflow.active();
     if active.is_none_or(|a| a.revision != admit.pattern.revision || a.digest != admit.pattern.digest) {

@@ -59,24 +59,22 @@ fn may_decide(approval: &Approval, by: &Caller) -> Result<(), Refusal> {
         return Err(not_permitted(by, Right::ApprovalsDecide));
     }
     let rule = &approval.obligation;
-    let named_program =
-        person.kind == principal::Kind::Person || rule.principals.contains(&person.id);
+    let named_program = person.kind == principal::Kind::Person || rule.principals.contains(&person.id);
     if !rule.eligible(person) || !named_program {
         let who = rule.roles.iter().chain(&rule.principals).cloned().collect::<Vec<_>>().join(", ");
         let detail = format!("{} is not among those who may decide this: {who}", person.id);
-        return Err(Refusal::new(Code::NotPermitted, detail)
-            .hint(format!("stasis approval show {}", approval.id)));
+        return Err(Refusal::new(Code::NotPermitted, detail).hint(format!("stasis approval show {}", approval.id)));
     }
     if by.strength < rule.strength {
         let detail = "this decision needs a stronger sign-in".to_owned();
         return Err(Refusal::new(Code::StrengthRequired, detail));
     }
-    let asked = approval.binding.requester == person.id
-        || approval.binding.acts_for.as_deref() == Some(&person.id);
+    let asked = approval.binding.requester == person.id || approval.binding.acts_for.as_deref() == Some(&person.id);
     if rule.separate_requester && asked {
         let detail = format!("{} asked for this and cannot decide it", person.id);
-        return Err(Refusal::new(Code::SelfApprovalForbidden, detail)
-            .hint("somebody else among those who may decide has to"));
+        return Err(
+            Refusal::new(Code::SelfApprovalForbidden, detail).hint("somebody else among those who may decide has to")
+        );
     }
     Ok(())
 }
@@ -84,9 +82,7 @@ fn may_decide(approval: &Approval, by: &Caller) -> Result<(), Refusal> {
 /// C-168: the same principal said the same about the same bytes before.
 fn stands_already(approval: &Approval, decide: &Decide) -> bool {
     let same_bytes = |vote: &Vote| match &decide.edit {
-        Some(edit) => {
-            vote.edited && Digest::of(edit.arguments.as_bytes()) == approval.arguments.digest
-        }
+        Some(edit) => vote.edited && Digest::of(edit.arguments.as_bytes()) == approval.arguments.digest,
         None => decide.arguments_digest.is_none_or(|d| d == approval.arguments.digest),
     };
     let latest = approval.votes.iter().rfind(|vote| {
@@ -164,9 +160,11 @@ fn already(approval: &Approval) -> Refusal {
     let at = approval.decided_at();
     let when = at.map_or_else(String::new, |at| format!(" at {at}"));
     let detail = format!("{} {} this approval{when}.", who.unwrap_or("The runtime"), approval.status.as_str());
-    Refusal::new(Code::AlreadyDecided, detail)
-        .hint(format!("stasis approval show {}", approval.id))
-        .truth(&Truth { status: approval.status.as_str(), decided_by: who, decided_at: at })
+    Refusal::new(Code::AlreadyDecided, detail).hint(format!("stasis approval show {}", approval.id)).truth(&Truth {
+        status: approval.status.as_str(),
+        decided_by: who,
+        decided_at: at,
+    })
 }
 
 /// C-171, C-172, C-173: the bytes that were shown, the shape of the verdict, the edit.
@@ -183,7 +181,8 @@ fn fits(change: &mut Change, approval: &Approval, decide: &Decide, cx: &Cx<'_>) 
         _ => {}
     }
     if !decide.verdict.fits(approval.kind()) {
-        let detail = format!("a question of kind {} has no answer `{}`", approval.kind().as_str(), decide.verdict.as_str());
+        let detail =
+            format!("a question of kind {} has no answer `{}`", approval.kind().as_str(), decide.verdict.as_str());
         return Err(Refusal::new(Code::InvalidAnswer, detail));
     }
     if needs_reason(approval, decide.verdict) && decide.reason.is_none() {
@@ -356,11 +355,7 @@ fn outcome(approval: &Approval, decide: &Decide, cx: &Cx<'_>) -> Option<Status> 
     let at = cx.now;
     match decide.verdict {
         Verdict::Happened => {
-            let phase = crate::approval::Phase::Ended {
-                gate_at: None,
-                at,
-                how: crate::approval::Ending::Delivered,
-            };
+            let phase = crate::approval::Phase::Ended { gate_at: None, at, how: crate::approval::Ending::Delivered };
             return Some(Status::Approved { at, valid_until: None, phase });
         }
         Verdict::DidNotHappen => return Some(Status::Rejected { at, by: Closer::People }),
@@ -386,30 +381,19 @@ fn outcome(approval: &Approval, decide: &Decide, cx: &Cx<'_>) -> Option<Status> 
 fn settle_call(change: &mut Change, approval: &Approval, decide: &Decide) {
     let (status, code, applied, body) = match decide.verdict {
         Verdict::Happened => (OutcomeStatus::Ok, None, Applied::Yes, approval.answer),
-        Verdict::DidNotHappen => {
-            (OutcomeStatus::Error, Some(Code::EffectNotExecuted), Applied::No, None)
-        }
+        Verdict::DidNotHappen => (OutcomeStatus::Error, Some(Code::EffectNotExecuted), Applied::No, None),
         // Given up: the call stays ambiguous, and the hop that reads it fails the run.
         _ => return,
     };
     let Some(call) = change.rows.calls.get(approval.call) else { return };
-    let outcome = Outcome {
-        status,
-        code,
-        applied,
-        body,
-        gate: call.gate().cloned(),
-        at: change.now,
-    };
+    let outcome = Outcome { status, code, applied, body, gate: call.gate().cloned(), at: change.now };
     step::conclude_keeping_waits(change, approval.call, outcome);
 }
 
 /// C-176: refused attempts are events; a malformed one is only answered.
 fn refuse(mut change: Change, decide: &Decide, refusal: Refusal) -> Decision {
-    let malformed = matches!(
-        refusal.code,
-        Code::InvalidRequest | Code::InvalidAnswer | Code::ReasonRequired | Code::EditRefused
-    );
+    let malformed =
+        matches!(refusal.code, Code::InvalidRequest | Code::InvalidAnswer | Code::ReasonRequired | Code::EditRefused);
     if malformed {
         return refusal.into();
     }
@@ -426,9 +410,5 @@ fn answer(change: Change, id: crate::id::ApprovalId, changed: bool) -> Decision 
     let approval = change.rows.approvals.get(id).expect("decided approvals are loaded").clone();
     let run = change.run().clone();
     let decided = Box::new(Decided { approval, run, changed });
-    if changed {
-        Decision::done(change, Answer::Decided(decided))
-    } else {
-        Decision::stands(Answer::Decided(decided))
-    }
+    if changed { Decision::done(change, Answer::Decided(decided)) } else { Decision::stands(Answer::Decided(decided)) }
 }

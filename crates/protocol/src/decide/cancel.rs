@@ -22,8 +22,7 @@ pub(super) fn cancel(cancel: Cancel, rows: Rows, cx: &mut Cx<'_>) -> Decision {
         return Decision::stands(Answer::Settled { run, changed: false, repaired: false });
     }
     let mut change = Change::of(rows, cx.now);
-    let edges =
-        step::StopEdges { stopping: Edge(16), direct: None, hop_must_acknowledge: true };
+    let edges = step::StopEdges { stopping: Edge(16), direct: None, hop_must_acknowledge: true };
     let stop = Stop::Cancel { by: cancel.by.principal.id };
     step::stop(&mut change, stop, edges, Charge::default());
     let run = Box::new(change.run().clone());

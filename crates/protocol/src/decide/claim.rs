@@ -10,9 +10,7 @@ use crate::rows::{Change, Rows};
 /// Of any number of claims of one hop exactly one wins; the others are `skipped` without a side effect.
 pub(super) fn claim(claim: Claim, rows: Rows, cx: &mut Cx<'_>) -> Decision {
     let run = &rows.run;
-    let claimable = run
-        .delivery()
-        .is_some_and(|d| matches!(d.state, State::Pending | State::Published));
+    let claimable = run.delivery().is_some_and(|d| matches!(d.state, State::Pending | State::Published));
     if run.seq != claim.seq || !claimable {
         let detail = format!("{} is {} at hop {}", run.id, run.status(), run.seq);
         return Refusal::new(Code::Skipped, detail).into();

@@ -59,19 +59,23 @@ pub(super) fn lapse(change: &mut Change, id: ApprovalId) -> bool {
 
 /// What follows the end of a wait: a parked run returns, or fails where the approval's rule says so (C-191).
 pub(super) fn after_end(change: &mut Change, owner: Owner, taker: Option<crate::command::Taker>) {
-    let expired_to_fail = match owner {
-        Owner::Approval(id) => change.rows.approvals.get(id).is_some_and(|a| {
-            matches!(a.status, Status::Expired { .. }) && a.obligation.on_expiry == OnExpiry::Fail
-        }),
-        Owner::Timer(_) => false,
-    };
+    let expired_to_fail =
+        match owner {
+            Owner::Approval(id) => change.rows.approvals.get(id).is_some_and(|a| {
+                matches!(a.status, Status::Expired { .. }) && a.obligation.on_expiry == OnExpiry::Fail
+            }),
+            Owner::Timer(_) => false,
+        };
     if expired_to_fail && change.run().status().is_parked() {
         let Owner::Approval(id) = owner else { return };
-        fail_parked(change, Failure {
-            code: Code::ApprovalExpired,
-            message: Code::ApprovalExpired.as_str().to_owned(),
-            detail: crate::json::to_canonical(&[id.to_string()]).ok(),
-        });
+        fail_parked(
+            change,
+            Failure {
+                code: Code::ApprovalExpired,
+                message: Code::ApprovalExpired.as_str().to_owned(),
+                detail: crate::json::to_canonical(&[id.to_string()]).ok(),
+            },
+        );
         return;
     }
     step::return_if_satisfied(change, taker);
@@ -80,7 +84,6 @@ pub(super) fn after_end(change: &mut Change, owner: Owner, taker: Option<crate::
 /// E-15, with E-18 where nothing is left to stop.
 pub(super) fn fail_parked(change: &mut Change, failure: Failure) {
     debug_assert!(change.run().status().is_parked() || change.run().status() == RunStatus::Queued);
-    let edges =
-        step::StopEdges { stopping: Edge(15), direct: None, hop_must_acknowledge: false };
+    let edges = step::StopEdges { stopping: Edge(15), direct: None, hop_must_acknowledge: false };
     step::stop(change, Stop::Fail(failure), edges, Charge::default());
 }

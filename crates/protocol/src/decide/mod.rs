@@ -41,7 +41,10 @@ pub enum Loaded {
     /// No run, approval or wait of that id, or none that this ledger knows.
     Missing,
     /// For an admission: the run under its idempotency key or id, and the run that holds its session.
-    New { known: Option<(KnownKey, Box<Run>)>, session: Option<crate::id::RunId> },
+    New {
+        known: Option<(KnownKey, Box<Run>)>,
+        session: Option<crate::id::RunId>,
+    },
     Rows(Box<Rows>),
 }
 

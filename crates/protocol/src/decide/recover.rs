@@ -29,10 +29,9 @@ pub(super) fn recover(reach: Reach, rows: Rows, cx: &mut Cx<'_>) -> Decision {
     let repaired = match before.status() {
         Status::Queued => queued(&mut change),
         Status::Running | Status::AwaitingHardware => active(&mut change, reach, cx),
-        Status::AwaitingConsent
-        | Status::AwaitingDelegate
-        | Status::AwaitingSignal
-        | Status::AwaitingTimer => parked(&mut change),
+        Status::AwaitingConsent | Status::AwaitingDelegate | Status::AwaitingSignal | Status::AwaitingTimer => {
+            parked(&mut change)
+        }
         Status::Cancelling | Status::Failing => stopping(&mut change, reach, cx),
         Status::Done | Status::Failed | Status::Cancelled => false,
     };
@@ -53,11 +52,7 @@ fn past_deadline(run: &Run, change: &Change) -> Option<Failure> {
 
 fn queued(change: &mut Change) -> bool {
     if let Some(failure) = past_deadline(change.run(), change) {
-        let edges = step::StopEdges {
-            stopping: Edge(4),
-            direct: Some(Edge(4)),
-            hop_must_acknowledge: false,
-        };
+        let edges = step::StopEdges { stopping: Edge(4), direct: Some(Edge(4)), hop_must_acknowledge: false };
         step::stop(change, Stop::Fail(failure), edges, Charge::default());
     }
     false
@@ -89,7 +84,7 @@ fn active(change: &mut Change, reach: Reach, cx: &mut Cx<'_>) -> bool {
     }
     let asked = unknown_outcomes(change, cx, |call| !settles_itself(call));
     if asked > 0 {
-        park_on(change, |change, wait| settles(change, wait));
+        park_on(change, settles);
     } else if blocked_on_waits(change) {
         park_on(change, |_, _| true);
         step::return_if_satisfied(change, None);
@@ -106,10 +101,7 @@ fn take_over(change: &mut Change, claim: &Claim) {
     run.fence += 1;
     let worked = claim.renewed_at.since(run.clocks.since).as_micros() as u64;
     run.clocks.charge(claim.renewed_at.max(run.clocks.since), Charge { active: worked, person: 0 });
-    let facts = Facts::new()
-        .with("worker", claim.worker)
-        .number("token", claim.token)
-        .with("deadline", claim.deadline);
+    let facts = Facts::new().with("worker", claim.worker).number("token", claim.token).with("deadline", claim.deadline);
     change.event(Kind::ClaimLapsed, facts);
 }
 
@@ -176,16 +168,14 @@ fn owner_is_sound(change: &Change, wait: &Wait) -> bool {
         Owner::Timer(id) => id == wait.id,
         Owner::Approval(id) => change.rows.approvals.get(id).is_some_and(|a| {
             a.run == change.run().id
-                && (!matches!(a.status, approval::Status::Cancelled { .. })
-                    || a.kind() == approval::Kind::Settle)
+                && (!matches!(a.status, approval::Status::Cancelled { .. }) || a.kind() == approval::Kind::Settle)
         }),
     }
 }
 
 /// E-11 on the waits that `chosen` picks; other open ones stay `live`.
 fn park_on(change: &mut Change, chosen: impl Fn(&Change, &Wait) -> bool) {
-    let picked: Vec<_> =
-        change.rows.waits.iter().filter(|w| chosen(change, w)).cloned().collect();
+    let picked: Vec<_> = change.rows.waits.iter().filter(|w| chosen(change, w)).cloned().collect();
     let on = wait::strongest(picked.iter().map(|w| w.owner)).expect("recovery parks on a wait");
     for wait in picked.iter().filter(|w| w.state == wait::State::Live) {
         let row = change.rows.waits.edit(wait.id).expect("picked from these rows");
@@ -219,11 +209,7 @@ fn worker_lost(continuations: Option<u8>) -> Failure {
 }
 
 fn fail(change: &mut Change, failure: Failure) {
-    let edges = step::StopEdges {
-        stopping: Edge(14),
-        direct: Some(Edge(13)),
-        hop_must_acknowledge: false,
-    };
+    let edges = step::StopEdges { stopping: Edge(14), direct: Some(Edge(13)), hop_must_acknowledge: false };
     step::stop(change, Stop::Fail(failure), edges, Charge::default());
     // The worker is gone: what it ran cannot acknowledge, the fence refuses its writes.
     acknowledge_hop(change, "lapse");
@@ -260,11 +246,7 @@ fn parked(change: &mut Change) -> bool {
 }
 
 fn corrupt(change: &mut Change, owner: String) -> bool {
-    let failure = Failure {
-        code: Code::WaitCorrupt,
-        message: format!("wait corrupt: {owner}"),
-        detail: None,
-    };
+    let failure = Failure { code: Code::WaitCorrupt, message: format!("wait corrupt: {owner}"), detail: None };
     expire::fail_parked(change, failure);
     true
 }

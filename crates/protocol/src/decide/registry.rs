@@ -126,14 +126,17 @@ fn apply_config(apply: Apply, cx: &Cx<'_>) -> Result<RegistryChange, Refusal> {
                 let whole = new.spec.canonical();
                 blobs.push((whole.digest(), Arc::from(whole.as_bytes())));
                 blobs.push((new.grant.digest(), Arc::from(new.grant.as_bytes())));
-                versions.insert(version, Tool {
-                    digest,
-                    blob: whole.digest(),
-                    grant: new.grant.digest(),
-                    spec: new.spec,
-                    registered_at: cx.now,
-                    withdrawn_at: None,
-                });
+                versions.insert(
+                    version,
+                    Tool {
+                        digest,
+                        blob: whole.digest(),
+                        grant: new.grant.digest(),
+                        spec: new.spec,
+                        registered_at: cx.now,
+                        withdrawn_at: None,
+                    },
+                );
             }
         }
     }
@@ -167,8 +170,7 @@ fn mint(by: &Caller, token: Token, cx: &Cx<'_>) -> Result<RegistryChange, Refusa
     allowed(by, Right::Admin)?;
     let Some(principal) = cx.registry.principal(&token.principal) else {
         let detail = format!("there is no principal `{}`", token.principal);
-        return Err(Refusal::new(Code::NotFound, detail)
-            .hint("add a [[principal]] to the configuration and apply it"));
+        return Err(Refusal::new(Code::NotFound, detail).hint("add a [[principal]] to the configuration and apply it"));
     };
     if token.rights.as_ref().is_some_and(|rights| !rights.within(&principal.rights)) {
         let detail = format!("the token would have rights that {} lacks", token.principal);

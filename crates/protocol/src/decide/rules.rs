@@ -37,9 +37,7 @@ pub(super) fn meets(cx: &Cx<'_>, approval: &Approval, now: &Obligation) -> bool 
                 || approval.binding.acts_for.as_ref() == Some(&vote.principal);
             !(now.separate_requester && asked)
         })
-        .filter(|vote| {
-            cx.registry.principal(&vote.principal).is_some_and(|person| now.eligible(&person))
-        })
+        .filter(|vote| cx.registry.principal(&vote.principal).is_some_and(|person| now.eligible(&person)))
         .count();
     count >= now.quorum as usize
 }
@@ -81,9 +79,7 @@ pub(super) fn unreachable(approval: &Approval) -> bool {
     }
     let gone = |id: &String| {
         let asked = approval.binding.requester == *id || approval.binding.acts_for.as_ref() == Some(id);
-        let said_no = approval
-            .standing()
-            .any(|vote| vote.principal == *id && vote.verdict == Verdict::Reject);
+        let said_no = approval.standing().any(|vote| vote.principal == *id && vote.verdict == Verdict::Reject);
         (rule.separate_requester && asked) || said_no
     };
     let everywhere = |id: &&String| rule.also.iter().all(|circle| circle.principals.contains(id));
@@ -102,4 +98,3 @@ pub(super) fn settle(asked: Option<&Approval>, default: Obligation) -> Obligatio
         ..base
     }
 }
-

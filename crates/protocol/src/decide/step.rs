@@ -13,9 +13,7 @@ use crate::event::{Facts, Kind};
 use crate::id::{CallId, WaitId};
 use crate::obligation::{self, Obligation, Subject};
 use crate::rows::{Change, Debt};
-use crate::run::{
-    Charge, Claim, Clock, Edge, End, Failure, Parked, Phase, Status, Stop, WaitMode, edge,
-};
+use crate::run::{Charge, Claim, Clock, Edge, End, Failure, Parked, Phase, Status, Stop, WaitMode, edge};
 use crate::wait;
 
 /// Why approvals and waits are closed by the runtime itself.
@@ -53,15 +51,8 @@ pub(super) fn queue(change: &mut Change, by: Edge, cause: Cause, charge: Charge)
     run.seq += 1;
     let mode = if run.checkpoint.is_some() { Mode::Resume } else { Mode::Fresh };
     let facts = Facts::new().with("cause", cause.as_str()).number("hop", run.seq);
-    let delivery = Delivery {
-        state: State::Pending,
-        mode,
-        cause,
-        ready_at: now,
-        retry_at: now,
-        attempts: 0,
-        last_error: None,
-    };
+    let delivery =
+        Delivery { state: State::Pending, mode, cause, ready_at: now, retry_at: now, attempts: 0, last_error: None };
     enter(change, by, Phase::Queued { delivery }, charge, facts);
 }
 
@@ -77,8 +68,7 @@ pub(super) fn take(change: &mut Change, taker: Taker) {
         snapshot.consumed_by.get_or_insert(token);
     }
     let claim = Claim { worker: taker.worker, token, deadline: now + taker.ttl, renewed_at: now };
-    let facts =
-        Facts::new().with("worker", taker.worker).number("token", token).number("hop", run.seq);
+    let facts = Facts::new().with("worker", taker.worker).number("token", token).number("hop", run.seq);
     enter(change, Edge(3), Phase::Active { hardware: false, claim }, Charge::default(), facts);
 }
 

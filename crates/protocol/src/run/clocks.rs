@@ -94,14 +94,7 @@ impl Clocks {
 
     /// Microseconds on all clocks: the age of the run at the last charge.
     pub fn total(&self) -> u64 {
-        self.queued
-            + self.active
-            + self.calls
-            + self.hold
-            + self.person
-            + self.machine
-            + self.paused
-            + self.stopping
+        self.queued + self.active + self.calls + self.hold + self.person + self.machine + self.paused + self.stopping
     }
 }
 

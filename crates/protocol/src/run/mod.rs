@@ -126,14 +126,28 @@ pub struct Head {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Phase {
     /// One delivery waits for a worker.
-    Queued { delivery: Delivery },
+    Queued {
+        delivery: Delivery,
+    },
     /// A worker owns the hop.
-    Active { hardware: bool, claim: Claim },
+    Active {
+        hardware: bool,
+        claim: Claim,
+    },
     /// No worker, no delivery; `parked` waits bring it back.
-    Parked { on: Parked, mode: WaitMode },
+    Parked {
+        on: Parked,
+        mode: WaitMode,
+    },
     /// An end is elected; obligations are open. `hop` is the claim until it is acknowledged.
-    Stopping { end: Stop, hop: Option<Claim> },
-    Final { end: End, at: Time },
+    Stopping {
+        end: Stop,
+        hop: Option<Claim>,
+    },
+    Final {
+        end: End,
+        at: Time,
+    },
 }
 
 /// Which parked status; the strongest kind of the wait set.

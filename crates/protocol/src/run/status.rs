@@ -83,10 +83,9 @@ impl Status {
         match self {
             Status::Queued => Class::Ready,
             Status::Running | Status::AwaitingHardware => Class::Active,
-            Status::AwaitingConsent
-            | Status::AwaitingDelegate
-            | Status::AwaitingSignal
-            | Status::AwaitingTimer => Class::Parked,
+            Status::AwaitingConsent | Status::AwaitingDelegate | Status::AwaitingSignal | Status::AwaitingTimer => {
+                Class::Parked
+            }
             Status::Cancelling | Status::Failing => Class::Stopping,
             Status::Done | Status::Failed | Status::Cancelled => Class::Final,
         }
@@ -229,9 +228,7 @@ mod tests {
 
     #[test]
     fn a_stopping_run_can_only_end_as_decided() {
-        let after = |s: Status| -> Vec<Status> {
-            EDGES.iter().filter(|r| r.from == Some(s)).map(|r| r.to).collect()
-        };
+        let after = |s: Status| -> Vec<Status> { EDGES.iter().filter(|r| r.from == Some(s)).map(|r| r.to).collect() };
         assert_eq!(after(Cancelling), [Cancelled]);
         assert_eq!(after(Failing), [Failed]);
     }

@@ -2,9 +2,9 @@
 
 mod codes;
 mod json;
-mod schema;
-mod tools;
 mod plan;
 mod policy;
 mod runs;
+mod schema;
+mod tools;
 mod world;

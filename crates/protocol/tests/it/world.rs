@@ -93,12 +93,15 @@ impl World {
             title: None,
             registered_at: Time::from_millis(1),
         };
-        registry.workflows.insert("refund".to_owned(), protocol::workflow::Workflow {
-            key: "refund".to_owned(),
-            active: Some(1),
-            patterns: BTreeMap::from([(1, pattern)]),
-            settings,
-        });
+        registry.workflows.insert(
+            "refund".to_owned(),
+            protocol::workflow::Workflow {
+                key: "refund".to_owned(),
+                active: Some(1),
+                patterns: BTreeMap::from([(1, pattern)]),
+                settings,
+            },
+        );
         for spec in [crate::runs::write_tool(), crate::runs::read_tool()] {
             let grant = Digest::of("{}");
             let tool = protocol::registry::Tool {
@@ -416,11 +419,8 @@ impl World {
         }
         let call = self.call(Effect::Write, RecoveryClass::Manual);
         let ask = self.ask(&call, rule);
-        let progress = Progress {
-            entries: vec![Entry::Call(Box::new(call))],
-            asks: vec![ask.clone()],
-            ..Progress::default()
-        };
+        let progress =
+            Progress { entries: vec![Entry::Call(Box::new(call))], asks: vec![ask.clone()], ..Progress::default() };
         let checkpoint = self.checkpoint(&progress);
         let act = Act::Park { checkpoint, mode: WaitMode::Any, taker: None };
         self.hop(progress, act).expect("parked");
@@ -458,8 +458,7 @@ impl World {
 
     pub(crate) fn dispatch(&mut self, call: CallId) -> Result<Answer, Refusal> {
         let bytes = protocol::json::canonicalize(br#"{"amount":5}"#).expect("JSON");
-        let act =
-            Act::Dispatch { call, arguments: bytes, operands: Vec::new(), grant: Digest::of("{}") };
+        let act = Act::Dispatch { call, arguments: bytes, operands: Vec::new(), grant: Digest::of("{}") };
         self.hop(Progress::default(), act)
     }
 }

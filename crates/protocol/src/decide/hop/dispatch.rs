@@ -91,9 +91,13 @@ fn check(
     };
     let question = match call.approval {
         None => None,
-        Some(approval) => Some(change.rows.approvals.get(approval).ok_or_else(|| {
-            refused(Code::NotApproved, format!("{approval} is not open"))
-        })?),
+        Some(approval) => Some(
+            change
+                .rows
+                .approvals
+                .get(approval)
+                .ok_or_else(|| refused(Code::NotApproved, format!("{approval} is not open")))?,
+        ),
     };
     single_use(call, question)?;
     let closed = |code: Code, detail: String, how| Err(Stop::Closed { code, detail, how });
@@ -103,9 +107,7 @@ fn check(
         let detail = format!("the approval was valid until {until}");
         return closed(Code::ExpiredBeforeDispatch, detail, Ending::ExpiredBeforeDispatch);
     }
-    let invalid = |code: Code, detail: String| {
-        closed(code, detail, Ending::InvalidatedBeforeDispatch(code))
-    };
+    let invalid = |code: Code, detail: String| closed(code, detail, Ending::InvalidatedBeforeDispatch(code));
     let digest = Digest::of(arguments.as_bytes());
     let bound = question.is_none_or(|a| {
         a.binding.arguments == digest
@@ -159,9 +161,7 @@ fn single_use(call: &Call, question: Option<&Approval>) -> Result<(), Stop> {
         State::Entered | State::Asked => {}
     }
     match question.map(|a| (&a.status, a.id)) {
-        None if call.state == State::Asked => {
-            refused(Code::NotApproved, format!("{} waits for its approval", call.id))
-        }
+        None if call.state == State::Asked => refused(Code::NotApproved, format!("{} waits for its approval", call.id)),
         None => Ok(()),
         Some((approval::Status::Approved { phase: approval::Phase::Open, .. }, _)) => Ok(()),
         Some((approval::Status::Approved { .. }, id)) => {
@@ -184,9 +184,7 @@ fn authority(run: &Run, call: &Call, grant: Digest, cx: &Cx<'_>) -> Option<(Code
         // Built-in tools are part of the runtime and stand in no registry.
         None if crate::builtin::spec(name).is_some() => None,
         None => Some((Code::ToolUnavailable, format!("{name} is not registered"))),
-        Some(tool) if tool.withdrawn_at.is_some() => {
-            Some((Code::ToolUnavailable, format!("{name} was withdrawn")))
-        }
+        Some(tool) if tool.withdrawn_at.is_some() => Some((Code::ToolUnavailable, format!("{name} was withdrawn"))),
         Some(tool) if tool.digest != call.tool.digest => {
             Some((Code::ToolChanged, format!("{name} is now another tool; fresh consent is required")))
         }

@@ -14,9 +14,7 @@ use crate::event::Facts;
 use crate::obligation::Subject;
 use crate::refusal::Refusal;
 use crate::rows::{Change, NewBody, Rows};
-use crate::run::{
-    Charge, Checkpoint, Edge, End, Failure, Phase, Run, Status, Stop, WaitMode,
-};
+use crate::run::{Charge, Checkpoint, Edge, End, Failure, Phase, Run, Status, Stop, WaitMode};
 use crate::wait;
 
 /// Decides one write of a hop: its progress first, then its act, in one transaction.
@@ -143,9 +141,11 @@ fn hand_back(
 
 /// E-12. A run with a call in flight or unsettled is never DONE.
 fn done(change: &mut Change, result: NewBody, charge: Charge) -> Result<(), Refusal> {
-    let open = change.rows.calls.iter().find(|c| {
-        matches!(c.state, crate::call::State::Dispatched(_) | crate::call::State::Ambiguous(_))
-    });
+    let open = change
+        .rows
+        .calls
+        .iter()
+        .find(|c| matches!(c.state, crate::call::State::Dispatched(_) | crate::call::State::Ambiguous(_)));
     if let Some(call) = open {
         let detail = format!("{} has no settled outcome", call.identity.text(call.run));
         return Err(Refusal::new(Code::WaitUnsafe, detail));
@@ -162,11 +162,7 @@ fn done(change: &mut Change, result: NewBody, charge: Charge) -> Result<(), Refu
 
 /// E-13, or E-14 where a call is in flight: the claim was proved first, so only now are questions closed.
 fn fail(change: &mut Change, failure: Failure, charge: Charge) {
-    let edges = step::StopEdges {
-        stopping: Edge(14),
-        direct: Some(Edge(13)),
-        hop_must_acknowledge: false,
-    };
+    let edges = step::StopEdges { stopping: Edge(14), direct: Some(Edge(13)), hop_must_acknowledge: false };
     step::stop(change, Stop::Fail(failure), edges, charge);
 }
 
@@ -180,7 +176,8 @@ fn save(change: &mut Change, new: NewCheckpoint, cx: &Cx<'_>) -> Result<(), Refu
     }
     let run = &mut change.rows.run;
     if new.journal != run.journal {
-        let detail = format!("the checkpoint names journal position {}, the run has {}", new.journal.len, run.journal.len);
+        let detail =
+            format!("the checkpoint names journal position {}, the run has {}", new.journal.len, run.journal.len);
         return Err(Refusal::new(Code::StaleHop, detail));
     }
     let snapshot = new.snapshot.map(|(snapshot, body)| {

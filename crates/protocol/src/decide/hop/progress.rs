@@ -267,10 +267,8 @@ fn attempt(change: &mut Change, id: crate::id::CallId) -> Result<(), Refusal> {
         return Err(Refusal::new(Code::NotDispatched, format!("{id} never passed its dispatch gate")));
     };
     gate.attempt = gate.attempt.saturating_add(1);
-    let facts = Facts::new()
-        .with("call", id)
-        .number("attempt", gate.attempt)
-        .with("arguments_digest", row.arguments.digest);
+    let facts =
+        Facts::new().with("call", id).number("attempt", gate.attempt).with("arguments_digest", row.arguments.digest);
     change.event(Kind::CallDispatched, facts);
     Ok(())
 }

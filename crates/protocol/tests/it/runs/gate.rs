@@ -64,11 +64,8 @@ fn a_pending_or_rejected_question_lets_nothing_through() {
     let call = world.call(Effect::Write, RecoveryClass::Manual);
     let question = world.ask(&call, obligation());
     let id = call.id;
-    let progress = Progress {
-        entries: vec![Entry::Call(Box::new(call))],
-        asks: vec![question.clone()],
-        ..Progress::default()
-    };
+    let progress =
+        Progress { entries: vec![Entry::Call(Box::new(call))], asks: vec![question.clone()], ..Progress::default() };
     world.hop(progress, Act::Record).expect("asked");
     assert_eq!(refused(world.dispatch(id)), Code::NotApproved); // C-106
     world.verdict("ana", question.id, Verdict::Reject).expect("rejected");

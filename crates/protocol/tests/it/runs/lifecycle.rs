@@ -66,7 +66,9 @@ fn an_admission_can_be_claimed_in_its_own_commit() {
 fn of_many_claims_of_one_hop_one_wins() {
     let mut world = World::new();
     let run = world.admit();
-    let claim = |n| Command::Claim(Claim { run: run.id, seq: 0, taker: Taker { worker: worker(n), ttl: Duration::from_secs(30) } });
+    let claim = |n| {
+        Command::Claim(Claim { run: run.id, seq: 0, taker: Taker { worker: worker(n), ttl: Duration::from_secs(30) } })
+    };
     assert!(matches!(world.give(claim(1)), Ok(Answer::Claimed { .. }))); // E-3
     let events = world.events.len();
     for n in 2..5 {
@@ -184,10 +186,7 @@ fn a_park_saves_checkpoint_question_and_wait_together() {
     assert!(world.approvals[&ask.id].is_pending());
     assert_eq!(world.journal.len(), 2); // start and the call
     let kinds: Vec<_> = world.events.iter().map(|e| e.kind.as_str()).collect();
-    assert_eq!(
-        kinds,
-        ["run.queued", "run.running", "call.entered", "approval.requested", "run.awaiting_consent"]
-    );
+    assert_eq!(kinds, ["run.queued", "run.running", "call.entered", "approval.requested", "run.awaiting_consent"]);
 }
 
 #[test]
@@ -280,10 +279,7 @@ pub(super) fn ok_write(world: &World, id: protocol::id::CallId) -> Outcome {
 }
 
 pub(super) fn conclude(id: protocol::id::CallId, outcome: Outcome) -> Progress {
-    Progress {
-        conclusions: vec![Conclusion { call: id, end: Concluded::Ended(outcome) }],
-        ..Progress::default()
-    }
+    Progress { conclusions: vec![Conclusion { call: id, end: Concluded::Ended(outcome) }], ..Progress::default() }
 }
 
 #[test]

@@ -17,16 +17,33 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 enum Move {
     Claim(u64),
-    Enter { write: bool, recovery: u8 },
-    Ask { index: usize, quorum: u32, fails: bool },
+    Enter {
+        write: bool,
+        recovery: u8,
+    },
+    Ask {
+        index: usize,
+        quorum: u32,
+        fails: bool,
+    },
     Dispatch(usize),
-    Conclude { index: usize, end: u8 },
-    Park { all: bool },
+    Conclude {
+        index: usize,
+        end: u8,
+    },
+    Park {
+        all: bool,
+    },
     HandBack,
     Finish,
     Fail,
     Acknowledge,
-    Vote { who: u8, index: usize, verdict: u8, edit: bool },
+    Vote {
+        who: u8,
+        index: usize,
+        verdict: u8,
+        edit: bool,
+    },
     Expire(usize),
     Cancel,
     Recover,
@@ -62,12 +79,8 @@ fn play(world: &mut World, step: Move) {
     match step {
         Move::Claim(n) => drop(world.claim(n)),
         Move::Enter { write, recovery } => {
-            let class = [
-                RecoveryClass::Manual,
-                RecoveryClass::Idempotent,
-                RecoveryClass::Lookup,
-                RecoveryClass::Retry,
-            ][usize::from(recovery)];
+            let class = [RecoveryClass::Manual, RecoveryClass::Idempotent, RecoveryClass::Lookup, RecoveryClass::Retry]
+                [usize::from(recovery)];
             let (effect, class) = match write {
                 true if class != RecoveryClass::Retry => (Effect::Write, class),
                 _ => (Effect::Read, RecoveryClass::Retry),
@@ -95,14 +108,17 @@ fn play(world: &mut World, step: Move) {
             let Some(id) = world.calls.keys().nth(index).copied() else { return };
             let progress = match end {
                 0 => conclude(id, ok_write(world, id)),
-                1 => conclude(id, Outcome {
-                    status: OutcomeStatus::Denied,
-                    code: Some(Code::ApprovalRejected),
-                    applied: Applied::No,
-                    body: None,
-                    gate: None,
-                    at: world.now,
-                }),
+                1 => conclude(
+                    id,
+                    Outcome {
+                        status: OutcomeStatus::Denied,
+                        code: Some(Code::ApprovalRejected),
+                        applied: Applied::No,
+                        body: None,
+                        gate: None,
+                        at: world.now,
+                    },
+                ),
                 2 => Progress {
                     conclusions: vec![Conclusion { call: id, end: Concluded::Ambiguous { settle: None } }],
                     ..Progress::default()

@@ -129,11 +129,8 @@ fn a_hot_question_survives_the_crash() {
     world.claim(1).expect("claimed");
     let call = world.call(Effect::Write, RecoveryClass::Manual);
     let ask = world.ask(&call, obligation());
-    let progress = Progress {
-        entries: vec![Entry::Call(Box::new(call))],
-        asks: vec![ask.clone()],
-        ..Progress::default()
-    };
+    let progress =
+        Progress { entries: vec![Entry::Call(Box::new(call))], asks: vec![ask.clone()], ..Progress::default() };
     world.hop(progress, Act::Record).expect("asked");
     let expires = world.approvals[&ask.id].expires_at;
     lapse(&mut world);
@@ -150,11 +147,8 @@ fn a_hot_question_decided_before_the_pass_returns_at_once() {
     world.claim(1).expect("claimed");
     let call = world.call(Effect::Write, RecoveryClass::Manual);
     let ask = world.ask(&call, obligation());
-    let progress = Progress {
-        entries: vec![Entry::Call(Box::new(call))],
-        asks: vec![ask.clone()],
-        ..Progress::default()
-    };
+    let progress =
+        Progress { entries: vec![Entry::Call(Box::new(call))], asks: vec![ask.clone()], ..Progress::default() };
     world.hop(progress, Act::Record).expect("asked");
     world.verdict("ana", ask.id, Verdict::Approve).expect("approved");
     assert_eq!(world.status(), Status::Running);
@@ -186,12 +180,8 @@ fn a_parked_run_whose_owner_is_missing_is_corrupt() {
     rows.approvals = protocol::rows::Set::default();
     let run = world.run().id;
     let mut ids = protocol::id::Ids::new(world.now, 0, 7);
-    let mut cx = protocol::decide::Cx {
-        now: world.now,
-        ids: &mut ids,
-        registry: &world.registry,
-        limits: &world.limits,
-    };
+    let mut cx =
+        protocol::decide::Cx { now: world.now, ids: &mut ids, registry: &world.registry, limits: &world.limits };
     let loaded = protocol::decide::Loaded::Rows(Box::new(world.rows.clone().expect("rows")));
     let decision = protocol::decide::decide(Command::Recover { run, reach: Reach::Lapsed }, loaded, &mut cx);
     let change = decision.change.expect("R-315: ended");
