@@ -14,9 +14,6 @@ use crate::steps::{Steps, call, spell};
 use crate::tree::{self, Tree};
 use crate::{guest, pages, spec, tidy};
 
-/// Failpoints and the like are features of ours: one set for lints and tests, so that each crate is built once.
-const WHOLE: &[&str] = &["--workspace", "--all-features"];
-
 #[derive(Args)]
 pub(crate) struct CiArgs {
     /// Leave out the tests: formatting, lints and the rules of tidy and spec alone
@@ -31,11 +28,12 @@ pub(crate) fn run(args: &CiArgs) -> Result<()> {
     steps.step("tidy", tidy::run)?;
     steps.step("clauses", || spec::run(&spec::SpecArgs::brief()))?;
     steps.step("lints", || {
-        call(cargo(&root).arg("clippy").args(WHOLE).args(["--all-targets", "--", "--deny", "warnings"]))
+        let every = ["--workspace", "--all-features", "--all-targets"];
+        call(cargo(&root).arg("clippy").args(every).args(["--", "--deny", "warnings"]))
     })?;
     if !args.no_tests {
+        steps.step("build", || call(cargo(&root).args(["build", "--workspace", "--all-targets"])))?;
         steps.step("guest image", || guest::run(guest::GuestArgs::default()))?;
-        steps.step("build", || call(cargo(&root).arg("build").args(WHOLE).arg("--all-targets")))?;
         let tree = Tree::read(&root)?;
         steps.step("commands that are named", || pages::check(&tree, &stasis(&root)?))?;
         for folder in python_tests(&tree) {
@@ -112,7 +110,7 @@ impl Tally {
 /// Runs every Rust test, all of them even after a failure, and adds up what the binaries say.
 fn rust_tests(root: &Path) -> Result<()> {
     let mut command = cargo(root);
-    command.arg("test").args(WHOLE).arg("--no-fail-fast").stdout(Stdio::piped());
+    command.args(["test", "--workspace", "--no-fail-fast"]).stdout(Stdio::piped());
     println!("$ {}", spell(&command));
     let mut child = command.spawn().context("cannot start cargo")?;
     let output = child.stdout.take().expect("its output was asked for");

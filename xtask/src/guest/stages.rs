@@ -387,7 +387,9 @@ impl<'a> Workshop<'a> {
     fn bake(&self, watch: &Watch, out: &Path) -> Result<()> {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut cargo = Command::new(cargo);
-        cargo.args(["build", "--quiet", "--package", "stasis-sandbox", "--bin", "stasis-bake"]);
+        // Together with the command line: cargo then unites the features of both, and whoever has built `stasis` has
+        // built the WASM compiler for the bake too.
+        cargo.args(["build", "--quiet", "--package", "stasis-cli", "--package", "stasis-sandbox", "--bin", "stasis-bake"]);
         watch.run(cargo.args(["--message-format", "short"]).current_dir(&self.recipe.repository))?;
         let mut bake = Command::new(self.bake_program()?);
         bake.arg(self.work.join("asyncified.wasm")).arg(self.work.join("Lib")).arg(&self.recipe.own).arg(out);
