@@ -98,6 +98,7 @@ impl Engine {
             worker,
             crew: Crew::new(config.capacity),
             pinned: Kept::default(),
+            images: Kept::default(),
             recovering: AtomicBool::new(true),
             stopping: CancellationToken::new(),
             tasks: TaskTracker::new(),

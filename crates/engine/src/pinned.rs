@@ -12,16 +12,18 @@ use protocol::run::{PatternRef, Run};
 use protocol::schema::Schema;
 use protocol::tool::ToolSpec;
 use protocol::workflow::Pattern;
+use sandbox::Sandbox;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A pattern, ready to run.
-#[derive(Debug)]
 pub(crate) struct Pinned {
     pub(crate) source: String,
     /// The tools of the plan and the built-in ones, by name.
     pub(crate) tools: BTreeMap<String, PinnedTool>,
     pub(crate) output: Schema,
+    /// The image it is pinned to; none only where nothing of it can run.
+    pub(crate) sandbox: Option<Sandbox>,
 }
 
 /// A tool as the plan sealed it.
@@ -42,6 +44,7 @@ impl Pinned {
             source: String::new(),
             tools: BTreeMap::new(),
             output: Schema::compile(&any).expect("the schema of anything"),
+            sandbox: None,
         }
     }
 }
@@ -78,15 +81,18 @@ fn pattern(inner: &Inner, pin: &PatternRef) -> Result<Pattern, PinError> {
 
 /// Reads source, plan and tools by digest; the guest image must be the pinned one.
 pub(crate) async fn load(inner: &Inner, pattern: &Pattern) -> Result<Arc<Pinned>, PinError> {
-    if let Some(image) = pattern.manifest.image {
-        let here = inner.sandbox().map(|s| s.image().digest).ok();
-        if here != Some(image) {
-            return Err(PinError::Unavailable(format!("its guest image {image} is not here")));
-        }
-    }
     if let Some(known) = inner.pinned.get(pattern.digest) {
         return Ok(known);
     }
+    let image = pattern.manifest.image;
+    let sandbox = match image {
+        Some(image) => inner.sandbox_of(image).await,
+        None => None,
+    };
+    let sandbox = sandbox.ok_or_else(|| {
+        let image = image.map_or_else(String::new, |image| format!(" {image}"));
+        PinError::Unavailable(format!("its guest image{image} is not here"))
+    })?;
     let source = text(inner, pattern.manifest.source, "source").await?;
     let plan = text(inner, pattern.manifest.plan, "plan").await?;
     let plan: Plan = serde_json::from_str(&plan)
@@ -95,6 +101,7 @@ pub(crate) async fn load(inner: &Inner, pattern: &Pattern) -> Result<Arc<Pinned>
         tools: tools(inner, &plan).await?,
         output: compile(&pattern.manifest.output_schema, "output schema")?,
         source,
+        sandbox: Some(sandbox),
     };
     Ok(inner.pinned.keep(pattern.digest, Arc::new(pinned)))
 }

@@ -84,7 +84,7 @@ async fn frozen(hop: &mut Hop, guest: Guest) -> Option<(Snapshot, Option<NewBody
         tracing::info!(run = %hop.run.id, bytes = bytes.len(), "the snapshot is too large; the journal serves");
         return None;
     }
-    let image = hop.inner.sandbox().ok()?.image().clone();
+    let image = hop.pinned.sandbox.as_ref()?.image().clone();
     let body = NewBody::new(bytes);
     let snapshot =
         Snapshot { hop: hop.run.seq, engine: image.engine, image: image.digest, body: body.body, consumed_by: None };

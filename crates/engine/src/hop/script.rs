@@ -99,8 +99,7 @@ async fn thawed(hop: &mut Hop) -> Result<Option<Guest>, Out> {
         position: u64::from(checkpoint.journal.len),
     };
     let limits = limits(hop, Duration::from_micros(hop.run.settings.active_limit_us));
-    let inner = hop.inner.clone();
-    let sandbox = inner.sandbox().map_err(|failure| image_gone(&failure))?;
+    let sandbox = image(hop)?;
     match sandbox.thaw(&bytes, &binding, limits).await {
         Ok(guest) => {
             hop.live.guard(Some(guest.stopper()));
@@ -117,7 +116,7 @@ async fn thawed(hop: &mut Hop) -> Result<Option<Guest>, Out> {
 pub(super) fn usable_snapshot(hop: &Hop) -> Option<Snapshot> {
     let checkpoint = hop.run.checkpoint.as_ref()?;
     let snapshot = checkpoint.snapshot.as_ref()?;
-    let here = hop.inner.sandbox().ok()?.image();
+    let here = hop.pinned.sandbox.as_ref()?.image();
     let fits = snapshot.consumed_by == Some(hop.token)
         && checkpoint.journal.len == hop.run.journal.len
         && snapshot.engine == here.engine
@@ -138,8 +137,7 @@ async fn replayed(hop: &mut Hop) -> Result<Guest, Out> {
     let spent = Duration::from_micros(hop.charged_us);
     let mut limits = limits(hop, spent * 2 + REPLAY_BASE);
     limits.spent = Duration::ZERO;
-    let inner = hop.inner.clone();
-    let sandbox = inner.sandbox().map_err(|failure| image_gone(&failure))?;
+    let sandbox = image(hop)?;
     let guest = sandbox.start(&program, limits).await.map_err(no_guest)?;
     hop.live.guard(Some(guest.stopper()));
     // It prints everything again.
@@ -221,7 +219,7 @@ fn limits(hop: &Hop, active: Duration) -> GuestLimits {
 }
 
 async fn start(hop: &Hop, program: &Program, active: Duration) -> Result<Guest, Out> {
-    let sandbox = hop.inner.sandbox().map_err(|failure| image_gone(&failure))?;
+    let sandbox = image(hop)?;
     let guest = sandbox.start(program, limits(hop, active)).await.map_err(no_guest)?;
     hop.live.guard(Some(guest.stopper()));
     Ok(guest)
@@ -233,9 +231,9 @@ fn no_guest(error: sandbox::StartError) -> Out {
     Out::Shutdown
 }
 
-fn image_gone(failure: &crate::failure::Failure) -> Out {
-    tracing::warn!(%failure, "no guest image");
-    Out::Shutdown
+/// The pinned image; opening the hop made sure of it.
+fn image(hop: &Hop) -> Result<sandbox::Sandbox, Out> {
+    hop.pinned.sandbox.clone().ok_or(Out::Shutdown)
 }
 
 /// The guest was ended from outside: nothing of the program runs any more (W-148).
