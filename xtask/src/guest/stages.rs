@@ -389,7 +389,16 @@ impl<'a> Workshop<'a> {
         let mut cargo = Command::new(cargo);
         // Together with the command line: cargo then unites the features of both, and whoever has built `stasis` has
         // built the WASM compiler for the bake too.
-        cargo.args(["build", "--quiet", "--package", "stasis-cli", "--package", "stasis-sandbox", "--bin", "stasis-bake"]);
+        cargo.args([
+            "build",
+            "--quiet",
+            "--package",
+            "stasis-cli",
+            "--package",
+            "stasis-sandbox",
+            "--bin",
+            "stasis-bake",
+        ]);
         watch.run(cargo.args(["--message-format", "short"]).current_dir(&self.recipe.repository))?;
         let mut bake = Command::new(self.bake_program()?);
         bake.arg(self.work.join("asyncified.wasm")).arg(self.work.join("Lib")).arg(&self.recipe.own).arg(out);
