@@ -6,7 +6,7 @@ use crate::inner::Inner;
 use crate::pinned::Pinned;
 use crate::worker::{Live, Stop};
 use protocol::approval::Approval;
-use protocol::call::{Call, State};
+use protocol::call::Call;
 use protocol::code::Code;
 use protocol::command::{Act, Answer, Command, Conclusion, Hop as Write, Progress};
 use protocol::digest::Digest;
