@@ -112,7 +112,7 @@ impl Demo {
             self.command(&["reject", id, "--reason", "not this time", "--config", &self.config])
         };
         let output = output_ok(&mut decision)?;
-        println!("{}", object(&output)?["approval"]["status"]);
+        println!("{}", object(&output)?["approval"]["status"].as_str().unwrap_or_default());
         Ok(())
     }
 

@@ -57,6 +57,19 @@ fn an_effect_whose_outcome_is_lost_is_settled_by_a_person() {
 }
 
 #[test]
+fn an_attempt_that_never_arrived_does_not_undo_the_one_before_it() {
+    let mut home = Home::new();
+    let payments = Payments::start(&mut home, &["--die-after-apply", "1"]);
+    let outcome = home.json(3, &["run", "refund.py", "--input", "@order.json"]);
+    let decided = home.json(0, &["approve", text(&outcome, "/approvals/0/id")]);
+    assert_eq!(payments.ledger().len(), 1);
+    // The refund was applied, and every later attempt finds nobody there.
+    assert_eq!(text(&decided, "/run/status"), "awaiting_consent", "{decided}");
+    assert_eq!(text(&decided, "/approvals/0/kind"), "settle"); // C-230
+    assert_eq!(text(&decided, "/run/effects/0/applied"), "unknown"); // C-120
+}
+
+#[test]
 fn tools_are_listed_shown_and_withdrawn() {
     let mut home = Home::new();
     let payments = Payments::start(&mut home, &[]);

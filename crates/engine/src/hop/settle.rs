@@ -50,6 +50,10 @@ async fn handled(hop: &mut Hop, drive: &mut Drive, id: CallId, ended: Ended) -> 
                 }
             }
         }
+        // An attempt that failed says nothing about the one before it, whose outcome is still unknown.
+        Outcome::Error { detail, applied: Applied::No, .. } if matches!(call.state, State::Ambiguous(_)) => {
+            return unknown(hop, drive, id, &detail).await;
+        }
         Outcome::Error { code, detail, applied } => fail(hop, id, code, &detail, applied, gate),
         Outcome::Ambiguous { detail } => return unknown(hop, drive, id, &detail).await,
     }
