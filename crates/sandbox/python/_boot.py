@@ -8,6 +8,7 @@ import gc
 import io
 import json
 import linecache
+import marshal
 import sys
 import traceback
 import types
@@ -33,14 +34,20 @@ _reserve = bytearray(1 << 18)
 
 
 def run(body):
-    """Runs the program of a start frame, and tells the host how it ended."""
-    start = json.loads(body)
+    """Runs the program of a start frame, and tells the host how it ended.
+
+    The frame holds the length of its JSON, the JSON, and the program's code as `check` gave it. Compiling here would leave
+    the compiler's garbage in the memory of every guest, and so in its snapshots. Without code the source does not compile.
+    """
+    length = int.from_bytes(body[:4], "little")
+    start = json.loads(body[4 : 4 + length])
+    code = body[4 + length :]
     name = start["name"]
     source = start["source"].removeprefix("\ufeff")
     main = _main(name, start)
     _remember_source(name, source)
     try:
-        exec(compile(source, name, "exec", dont_inherit=True), main)
+        exec(marshal.loads(code) if code else compile(source, name, "exec", dont_inherit=True), main)
     except SystemExit as exit:
         if exit.code in (None, 0):
             _finish(main)
@@ -53,19 +60,19 @@ def run(body):
 
 
 def check(body):
-    """Compiles a source, and tells the host whether it can be run."""
+    """Compiles a source, and tells the host whether it can be run, and with which code."""
     import warnings
 
     start = json.loads(body)
     warnings.simplefilter("ignore")
     try:
-        compile(start["source"].removeprefix("\ufeff"), start["name"], "exec", dont_inherit=True)
+        code = compile(start["source"].removeprefix("\ufeff"), start["name"], "exec", dont_inherit=True)
     except SyntaxError as error:
         _end_source_fault(error.lineno or 1, error.offset or 1, error.msg or "invalid syntax")
     except (ValueError, OverflowError, RecursionError, MemoryError) as error:
         _end_source_fault(1, 1, f"{type(error).__name__}: {error}")
     else:
-        _host.end(_END_CHECKED, b"")
+        _host.end(_END_CHECKED, marshal.dumps(code))
 
 
 def _end_source_fault(line, column, text):

@@ -1,7 +1,7 @@
 //! The cache folder: where guest images and their compiled forms are kept, outside every checkout (I-69).
 //!
 //! ```text
-//! <cache>/guests/python-1-<sha256 of the image>.wasm      images; the newest one is used
+//! <cache>/guests/python-2-<sha256 of the image>.wasm      images; the newest one is used
 //! <cache>/guests/compiled/<image>-<settings>.cwasm        machine code, which is loaded without being checked again
 //! ```
 //!
@@ -128,8 +128,8 @@ mod tests {
         let (old, new) = (Digest::of("old"), Digest::of("new"));
         put(&image_name(old), 20);
         put(&image_name(new), 10);
-        put(&format!("python-2-{}.wasm", Digest::of("other engine").hex()), 0);
-        put("python-1-short.wasm", 0);
+        put(&format!("python-1-{}.wasm", Digest::of("other engine").hex()), 0);
+        put("python-2-short.wasm", 0);
         // I-69
         assert_eq!(newest_image(&guests).unwrap(), Some((guests.join(image_name(new)), new)));
     }

@@ -11,7 +11,7 @@ use crate::limits::MEMORY_CEILING;
 /// The guest engine's identity: the interpreter and the version of the interface between host and shim. It is pinned by
 /// patterns and bound by snapshots (W-5, W-244), and baked into images, so it changes only when old images or snapshots
 /// could no longer be used. The wasmtime version is no part of it: a snapshot holds WASM state only.
-pub const ENGINE_ID: &str = "python/1";
+pub const ENGINE_ID: &str = "python/2";
 
 /// The stack of a guest's WASM code (W-162). With less, a deeply nested `repr` traps before Python's own limit is reached.
 const WASM_STACK_BYTES: usize = 8 << 20;

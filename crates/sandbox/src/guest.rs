@@ -264,7 +264,7 @@ fn ending(host: &mut Host, memory: Option<Limit>) -> End {
             (Ok(raised), _) => End::Raised(raised),
             (Err(fault), _) => End::Trap { message: format!("the guest told its end wrongly: {fault}") },
         },
-        Some(Ending::SourceFault(_) | Ending::Checked) | None => {
+        Some(Ending::SourceFault(_) | Ending::Checked(_)) | None => {
             let words = host.take_last_words();
             memory.map_or_else(|| End::Trap { message: format!("the guest left without an end: {words}") }, End::Limit)
         }

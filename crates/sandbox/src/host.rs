@@ -10,7 +10,7 @@ use std::task::{Poll, Waker};
 use wasmtime::{Caller, Instance, Linker, Memory, Module, ResourceLimiter, Store, TypedFunc};
 
 use crate::guest::Halt;
-use crate::limits::{REQUEST_BYTES, RESULT_BYTES};
+use crate::limits::{CODE_BYTES, REQUEST_BYTES, RESULT_BYTES};
 use crate::log::{LINE_BYTES, Log};
 use crate::wasi;
 
@@ -34,7 +34,8 @@ pub(crate) enum Ending {
     Raised(String),
     ResultInvalid(String),
     SourceFault(String),
-    Checked,
+    /// The source compiles, to this code.
+    Checked(Vec<u8>),
 }
 
 /// What a blocked call is told.
@@ -318,13 +319,17 @@ fn end(mut caller: Caller<'_, Host>, kind: i32, at: i32, length: i32) -> wasmtim
         caller.data_mut().ending = Some(Ending::ResultInvalid(message));
         return Ok(());
     }
+    if kind == 4 {
+        let code = copy(&caller, at, length_bytes.min(CODE_BYTES + 1) as i32)?;
+        caller.data_mut().ending = Some(Ending::Checked(code));
+        return Ok(());
+    }
     let text = String::from_utf8_lossy(&copy(&caller, at, length_bytes.min(RESULT_BYTES) as i32)?).into_owned();
     caller.data_mut().ending = Some(match kind {
         0 => Ending::Result(text),
         1 => Ending::Raised(text),
         2 => Ending::ResultInvalid(text),
         3 => Ending::SourceFault(text),
-        4 => Ending::Checked,
         _ => return Err(wasmtime::Error::msg("the guest ended in an unknown way")),
     });
     Ok(())

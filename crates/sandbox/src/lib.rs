@@ -14,6 +14,7 @@
 pub mod cache;
 pub mod image;
 
+mod code;
 mod engine;
 mod guest;
 mod host;

@@ -9,6 +9,8 @@ use crate::log::LogSink;
 pub(crate) const REQUEST_BYTES: usize = (1 << 20) + (4 << 10);
 /// Most bytes of a result (W-159). What an uncaught exception leaves is cut to far less in the guest.
 pub(crate) const RESULT_BYTES: usize = 1 << 20;
+/// Most bytes of a program's code: what a source of 1 MiB (W-159) compiles to is several times as long.
+pub(crate) const CODE_BYTES: usize = 64 << 20;
 /// Most memory a guest can be given (W-160, ceiling).
 pub(crate) const MEMORY_CEILING: u64 = 1 << 30;
 

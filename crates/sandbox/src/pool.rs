@@ -10,11 +10,12 @@ use serde::Deserialize;
 use wasmtime::{InstancePre, Store, Val};
 
 use crate::cache::CacheError;
+use crate::code::{self, Codes};
 use crate::engine;
 use crate::guest::{ActiveClock, Guest, describe, watch};
 use crate::host::{self, Door, Ending, Exports, Host, MemoryGauge, Request};
 use crate::image::{self, ImageInfo, Progress};
-use crate::limits::{GuestLimits, MEMORY_CEILING};
+use crate::limits::{CODE_BYTES, GuestLimits, MEMORY_CEILING};
 use crate::log::Log;
 use crate::memory::Delta;
 use crate::snapshot::{self, Binding, Damage, Facts, Fault, FreezeError, Opened, Snapshot};
@@ -24,7 +25,7 @@ use crate::wire::{self, NotJson, Program};
 /// How long a compile check may take; the compiler itself refuses sources that are too deep.
 const CHECK_TIME: Duration = Duration::from_secs(10);
 /// Compile checks that run at once, beside the guests.
-const CHECK_SEATS: u32 = 4;
+const CHECK_SEATS: u32 = 16;
 
 /// Where a sandbox finds its image, and how large it is.
 #[derive(Debug, Clone)]
@@ -143,6 +144,7 @@ pub(crate) struct Inner {
     pub(crate) ticker: Ticker,
     seats: Arc<Seats>,
     check_seats: Arc<Seats>,
+    codes: Codes,
     /// Buffers of earlier freezes. Allocated anew each time they would cost more than the compression.
     scratch: Mutex<Vec<Delta>>,
 }
@@ -204,6 +206,7 @@ impl Sandbox {
             ticker,
             seats: Seats::new(config.max_guests),
             check_seats: Seats::new(CHECK_SEATS),
+            codes: Codes::default(),
             scratch: Mutex::default(),
         })))
     }
@@ -220,27 +223,19 @@ impl Sandbox {
     /// Compiles a source without running it (W-152).
     pub async fn check(&self, source: &str, name: &str) -> Result<(), CheckError> {
         let seat = self.0.check_seats.take()?;
-        let limits = GuestLimits { active: CHECK_TIME, ..GuestLimits::default() };
-        let frame = wire::check_frame(name, source);
-        let mut made = self.0.make(limits, seat).await?;
-        made.body.put(&frame).await.map_err(|error| StartError::Guest(describe(&error)))?;
-        let _executing = self.0.ticker.executing();
-        let (mut body, outcome) = made.body.check(&made.clock).await;
-        match (body.host().ending.take(), outcome) {
-            (Some(Ending::Checked), Ok(_)) => Ok(()),
-            (Some(Ending::SourceFault(fault)), Ok(_)) => match serde_json::from_str::<SourceFault>(&fault) {
-                Ok(fault) => Err(fault.into()),
-                Err(error) => Err(CheckError::Stopped(error.to_string())),
-            },
-            (_, Ok(_)) => Err(CheckError::Stopped("it gave no verdict".into())),
-            (_, Err(error)) => Err(CheckError::Stopped(describe(&error))),
-        }
+        self.0.compile(source, name, &seat).await.map(drop)
     }
 
     /// Makes a guest for a program. None of its code runs before the first [`Guest::next`].
     pub async fn start(&self, program: &Program, limits: GuestLimits) -> Result<Guest, StartError> {
         let seat = self.0.seats.take()?;
-        let frame = program.frame()?;
+        let code = match self.0.compile(&program.source, &program.name, &seat).await {
+            Ok(code) => code,
+            // The guest compiles it again, and ends by the error.
+            Err(CheckError::Source(_) | CheckError::Stopped(_)) => Arc::default(),
+            Err(CheckError::Start(error)) => return Err(error),
+        };
+        let frame = program.frame(&code)?;
         let mut made = self.0.make(limits, seat).await?;
         made.body.put(&frame).await.map_err(|error| StartError::Guest(describe(&error)))?;
         Ok(made.into_guest(Arc::clone(&self.0), false))
@@ -274,7 +269,38 @@ impl Made {
 }
 
 impl Inner {
+    /// The code of a source, from the cache or from a guest that does nothing else. `_seat` is the place it takes up.
+    async fn compile(&self, source: &str, name: &str, _seat: &Seat) -> Result<Arc<[u8]>, CheckError> {
+        let key = code::key(name, source);
+        if let Some(code) = self.codes.get(&key) {
+            return Ok(code);
+        }
+        let limits = GuestLimits { active: CHECK_TIME, ..GuestLimits::default() };
+        let (mut body, _, clock) = self.body(limits).await?;
+        let frame = wire::check_frame(name, source);
+        body.put(&frame).await.map_err(|error| StartError::Guest(describe(&error)))?;
+        let _executing = self.ticker.executing();
+        let (mut body, outcome) = body.check(&clock).await;
+        let code: Arc<[u8]> = match (body.host().ending.take(), outcome) {
+            (Some(Ending::Checked(code)), Ok(_)) if code.len() <= CODE_BYTES => code.into(),
+            (Some(Ending::Checked(_)), Ok(_)) => return Err(CheckError::Stopped("its code is too long".into())),
+            (Some(Ending::SourceFault(fault)), Ok(_)) => match serde_json::from_str::<SourceFault>(&fault) {
+                Ok(fault) => return Err(fault.into()),
+                Err(error) => return Err(CheckError::Stopped(error.to_string())),
+            },
+            (_, Ok(_)) => return Err(CheckError::Stopped("it gave no verdict".into())),
+            (_, Err(error)) => return Err(CheckError::Stopped(describe(&error))),
+        };
+        self.codes.put(key, &code);
+        Ok(code)
+    }
+
     async fn make(&self, limits: GuestLimits, seat: Seat) -> Result<Made, StartError> {
+        let (body, door, clock) = self.body(limits).await?;
+        Ok(Made { body, door, clock, seat })
+    }
+
+    async fn body(&self, limits: GuestLimits) -> Result<(Body, Arc<Door>, Arc<ActiveClock>), StartError> {
         let GuestLimits { memory_bytes, active, spent, log, log_limit, log_used } = limits;
         if memory_bytes > MEMORY_CEILING {
             return Err(StartError::Memory { limit_bytes: MEMORY_CEILING, asked_bytes: memory_bytes });
@@ -285,7 +311,7 @@ impl Inner {
         let body = Body::new(&self.engine, &self.pre, host).await;
         let mut body = body.map_err(|error| StartError::Guest(describe(&error)))?;
         watch(&mut body.store, Arc::clone(&clock), Arc::clone(&door));
-        Ok(Made { body, door, clock, seat })
+        Ok((body, door, clock))
     }
 
     /// The image's memory as every guest finds it.

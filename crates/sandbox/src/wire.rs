@@ -135,7 +135,8 @@ struct ErrorBody<'a> {
 }
 
 impl Program {
-    pub(crate) fn frame(&self) -> Result<Vec<u8>, NotJson> {
+    /// The frame of a start. `code` is the program compiled, or empty where its source does not compile.
+    pub(crate) fn frame(&self, code: &[u8]) -> Result<Vec<u8>, NotJson> {
         let mut modules: BTreeMap<&str, BTreeMap<&str, &str>> = BTreeMap::new();
         for tool in &self.tools {
             let (module, function) = tool.name.split_once('.').unwrap_or((&tool.name, ""));
@@ -143,7 +144,12 @@ impl Program {
         }
         let inputs = raw("inputs", &self.inputs)?;
         let body = StartBody { name: &self.name, source: &self.source, inputs, modules };
-        Ok(frame(self.now, self.next, Some(&self.entropy), &body))
+        let json = serde_json::to_vec(&body).expect("text keys and raw JSON always serialise");
+        let mut frame = head(self.now, self.next, Some(&self.entropy));
+        frame.extend_from_slice(&u32::try_from(json.len()).unwrap_or(u32::MAX).to_le_bytes());
+        frame.extend_from_slice(&json);
+        frame.extend_from_slice(code);
+        Ok(frame)
     }
 }
 
@@ -189,11 +195,16 @@ fn raw<'a>(field: &'static str, text: &'a str) -> Result<&'a RawValue, NotJson> 
 }
 
 fn frame(now: Time, next: u64, entropy: Option<&[u8; 32]>, body: &impl Serialize) -> Vec<u8> {
-    let mut frame = Vec::with_capacity(HEAD_BYTES + 256);
-    frame.extend_from_slice(&now.as_micros().to_le_bytes());
-    frame.extend_from_slice(&next.to_le_bytes());
-    frame.push(u8::from(entropy.is_some()));
-    frame.extend_from_slice(entropy.unwrap_or(&[0; 32]));
+    let mut frame = head(now, next, entropy);
     serde_json::to_writer(&mut frame, body).expect("text keys and raw JSON always serialise");
     frame
+}
+
+fn head(now: Time, next: u64, entropy: Option<&[u8; 32]>) -> Vec<u8> {
+    let mut head = Vec::with_capacity(HEAD_BYTES + 256);
+    head.extend_from_slice(&now.as_micros().to_le_bytes());
+    head.extend_from_slice(&next.to_le_bytes());
+    head.push(u8::from(entropy.is_some()));
+    head.extend_from_slice(entropy.unwrap_or(&[0; 32]));
+    head
 }

@@ -125,6 +125,15 @@ result = [list({f'key{i}' for i in range(50)}), hash('text'), hash(1.5), dict(os
 }
 
 #[tokio::test]
+async fn a_guest_cannot_see_whether_its_code_was_kept_or_made_anew() {
+    // No other test has this source, so the first guest's code is made for it.
+    let source = "class A: pass\nobjects = [A() for _ in range(9)]\nresult = [[id(o) for o in objects], id(A), [str(i) for i in {o: 0 for o in range(9)}]]";
+    let (made, kept) = (run(source).await.result(), run(source).await.result());
+    // W-156
+    assert_eq!(made, kept);
+}
+
+#[tokio::test]
 async fn a_callback_that_calls_while_a_call_is_prepared_takes_no_number_twice() {
     let done = run("\
 import gc

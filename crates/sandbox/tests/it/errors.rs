@@ -122,6 +122,13 @@ async fn classes_are_named_as_python_names_them() {
 }
 
 #[tokio::test]
+async fn source_that_does_not_compile_ends_by_a_syntax_error() {
+    let done = run("x = 1\ny = (2 +\n").await;
+    assert_eq!(done.raised().class, "SyntaxError");
+    assert!(done.raised().traceback.contains("line 2"), "{}", done.raised().traceback);
+}
+
+#[tokio::test]
 async fn long_messages_and_odd_exceptions_are_told_all_the_same() {
     let long = run("raise ValueError('x' * 10**6)").await;
     assert_eq!(long.raised().message.len(), 4_096);
