@@ -56,9 +56,6 @@ fn an_approval_passes_the_gate_once() {
 #[test]
 fn a_pending_or_rejected_question_lets_nothing_through() {
     let mut world = World::new();
-    let ask = world.parked(obligation());
-    // The run is parked, so no hop holds it; a hot hop would be refused so:
-    let mut world = World::new();
     world.admit();
     world.claim(1).expect("claimed");
     let call = world.call(Effect::Write, RecoveryClass::Manual);
@@ -71,7 +68,6 @@ fn a_pending_or_rejected_question_lets_nothing_through() {
     world.verdict("ana", question.id, Verdict::Reject).expect("rejected");
     assert_eq!(world.status(), Status::Running);
     assert_eq!(refused(world.dispatch(id)), Code::NotApproved); // C-153
-    let _ = ask;
 }
 
 #[test]
@@ -79,7 +75,6 @@ fn a_yes_lapses_between_decision_and_gate() {
     let mut world = World::new();
     let (call, approval) = approved(&mut world, Obligation { lease: Duration::from_secs(60), ..obligation() });
     world.pass(Duration::from_secs(900));
-    world.claim(3).ok();
     renew(&mut world);
     assert_eq!(not_dispatched(world.dispatch(call)), Code::ExpiredBeforeDispatch); // C-107 C-154
     let Question::Approved { phase: Phase::Ended { how, .. }, .. } = world.approvals[&approval].status else {
