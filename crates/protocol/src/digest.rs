@@ -12,6 +12,8 @@ use sha2::{Digest as _, Sha256};
 
 use crate::json;
 
+const PREFIX: &str = "sha256:";
+
 /// The SHA-256 of some bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Digest([u8; 32]);
@@ -48,8 +50,18 @@ impl Digest {
 
     /// The 64 hex digits without the prefix.
     pub fn hex(&self) -> String {
-        let digit = |nibble: u8| char::from(b"0123456789abcdef"[usize::from(nibble)]);
-        self.0.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+        self.text()[PREFIX.len()..].iter().copied().map(char::from).collect()
+    }
+
+    /// The whole text, on the stack: every record is full of digests.
+    fn text(&self) -> [u8; PREFIX.len() + 64] {
+        let mut text = [0; PREFIX.len() + 64];
+        text[..PREFIX.len()].copy_from_slice(PREFIX.as_bytes());
+        for (pair, byte) in text[PREFIX.len()..].chunks_exact_mut(2).zip(self.0) {
+            let digit = |nibble: u8| b"0123456789abcdef"[usize::from(nibble)];
+            pair.copy_from_slice(&[digit(byte >> 4), digit(byte & 15)]);
+        }
+        text
     }
 
     /// Reads 64 lower-case hex digits.
@@ -73,7 +85,7 @@ fn nibble(digit: u8) -> Result<u8, DigestError> {
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "sha256:{}", self.hex())
+        f.write_str(std::str::from_utf8(&self.text()).expect("hex digits are ASCII"))
     }
 }
 
@@ -86,7 +98,7 @@ impl fmt::Debug for Digest {
 impl FromStr for Digest {
     type Err = DigestError;
     fn from_str(text: &str) -> Result<Self, DigestError> {
-        Self::from_hex(text.strip_prefix("sha256:").ok_or(DigestError)?)
+        Self::from_hex(text.strip_prefix(PREFIX).ok_or(DigestError)?)
     }
 }
 

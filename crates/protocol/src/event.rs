@@ -6,11 +6,9 @@
 
 use crate::digest::Digest;
 use crate::id::RunId;
-use crate::json::Canonical;
+use crate::json::{self, Canonical};
 use crate::run::{Head, Status};
 use crate::time::Time;
-use serde::Serialize;
-use std::collections::BTreeMap;
 use std::fmt;
 
 /// An event as stored.
@@ -136,20 +134,12 @@ impl fmt::Display for Kind {
     }
 }
 
-/// What an event says; at most 8 KiB. Keys are written sorted, as canonical JSON wants them.
-#[derive(Clone, Default, Debug, Serialize)]
-#[serde(transparent)]
-pub struct Facts(BTreeMap<&'static str, Fact>);
-
-/// One value among the facts.
-#[derive(Clone, Debug, Serialize)]
-#[serde(untagged)]
-pub enum Fact {
-    Text(String),
-    Number(u64),
-    Flag(bool),
-    List(Vec<String>),
-    None,
+/// What an event says; at most 8 KiB. Each member is written when it is added; their order is that of canonical JSON.
+#[derive(Clone, Default, Debug)]
+pub struct Facts {
+    text: Vec<u8>,
+    /// Keys, and where in `text` their values end.
+    members: Vec<(&'static str, usize)>,
 }
 
 impl Facts {
@@ -158,42 +148,69 @@ impl Facts {
     }
 
     /// Adds a text: an id, digest, state or short text.
-    pub fn with(mut self, key: &'static str, value: impl ToString) -> Facts {
-        self.0.insert(key, Fact::Text(value.to_string()));
-        self
+    pub fn with(mut self, key: &'static str, value: impl fmt::Display) -> Facts {
+        json::write_text(&mut self.text, value);
+        self.ends(key)
     }
 
     pub fn number(mut self, key: &'static str, value: impl Into<u64>) -> Facts {
-        self.0.insert(key, Fact::Number(value.into()));
-        self
+        json::write_number(&mut self.text, value.into());
+        self.ends(key)
     }
 
     pub fn flag(mut self, key: &'static str, value: bool) -> Facts {
-        self.0.insert(key, Fact::Flag(value));
-        self
+        self.text.extend_from_slice(if value { b"true" } else { b"false" });
+        self.ends(key)
     }
 
-    pub fn list(mut self, key: &'static str, values: impl IntoIterator<Item = impl ToString>) -> Facts {
-        self.0.insert(key, Fact::List(values.into_iter().map(|v| v.to_string()).collect()));
-        self
+    pub fn list(mut self, key: &'static str, values: impl IntoIterator<Item = impl fmt::Display>) -> Facts {
+        self.text.push(b'[');
+        for (at, value) in values.into_iter().enumerate() {
+            if at > 0 {
+                self.text.push(b',');
+            }
+            json::write_text(&mut self.text, value);
+        }
+        self.text.push(b']');
+        self.ends(key)
     }
 
     /// Adds a text, or `null`.
-    pub fn maybe(mut self, key: &'static str, value: Option<impl ToString>) -> Facts {
-        self.0.insert(key, value.map_or(Fact::None, |v| Fact::Text(v.to_string())));
+    pub fn maybe(mut self, key: &'static str, value: Option<impl fmt::Display>) -> Facts {
+        match value {
+            Some(value) => self.with(key, value),
+            None => {
+                self.text.extend_from_slice(b"null");
+                self.ends(key)
+            }
+        }
+    }
+
+    fn ends(mut self, key: &'static str) -> Facts {
+        debug_assert!(self.members.iter().all(|(other, _)| *other != key), "`{key}` is said once");
+        self.members.push((key, self.text.len()));
         self
     }
-}
 
-#[derive(Serialize)]
-struct Record<'a> {
-    schema: &'static str,
-    run: RunId,
-    seq: u32,
-    kind: &'static str,
-    at: Time,
-    facts: &'a Canonical,
-    prev: Digest,
+    /// The facts as an object.
+    pub fn canonical(&self) -> Canonical {
+        let starts = std::iter::once(0).chain(self.members.iter().map(|(_, end)| *end));
+        let mut members: Vec<_> =
+            self.members.iter().zip(starts).map(|((key, end), start)| (*key, start..*end)).collect();
+        members.sort_unstable_by_key(|(key, _)| *key);
+        let mut text = Vec::with_capacity(self.text.len() + 24 * members.len() + 2);
+        text.push(b'{');
+        for (at, (key, value)) in members.into_iter().enumerate() {
+            if at > 0 {
+                text.push(b',');
+            }
+            json::write_text(&mut text, key);
+            text.push(b':');
+            text.extend_from_slice(&self.text[value]);
+        }
+        text.push(b'}');
+        json::canonical(text)
+    }
 }
 
 impl Event {
@@ -201,7 +218,7 @@ impl Event {
 
     /// The next event of a chain.
     pub fn next(run: RunId, head: Head, at: Time, kind: Kind, facts: &Facts) -> Event {
-        let facts = crate::json::to_canonical(facts).expect("facts are texts, numbers and flags");
+        let facts = facts.canonical();
         let mut event = Event { run, seq: head.len, kind, at, facts, prev: head.digest, digest: Digest::ZERO };
         event.digest = event.computed();
         event
@@ -209,26 +226,15 @@ impl Event {
 
     /// `prev` of event 0: bound to run id and pattern digest.
     pub fn origin(run: RunId, pattern: Digest) -> Digest {
-        #[derive(Serialize)]
-        struct Origin {
-            schema: &'static str,
-            run: RunId,
-            pattern: Digest,
-        }
-        Digest::record(&Origin { schema: "stasis.event-origin.v1", run, pattern })
+        let mut record = json::Record::new();
+        record.text("pattern", pattern).text("run", run).text("schema", "stasis.event-origin.v1").digest()
     }
 
     /// The digest this event must have; verification compares it with the stored one (C-278).
     pub fn computed(&self) -> Digest {
-        Digest::record(&Record {
-            schema: Event::SCHEMA,
-            run: self.run,
-            seq: self.seq,
-            kind: self.kind.as_str(),
-            at: self.at,
-            facts: &self.facts,
-            prev: self.prev,
-        })
+        let mut record = json::Record::new();
+        record.text("at", self.at).value("facts", &self.facts).text("kind", self.kind).text("prev", self.prev);
+        record.text("run", self.run).text("schema", Event::SCHEMA).number("seq", self.seq).digest()
     }
 
     pub fn head(&self) -> Head {
@@ -247,6 +253,21 @@ mod tests {
             assert_eq!(Kind::parse(kind.as_str()), Some(kind));
             assert_eq!(kind.is_terminal(), ["run.done", "run.failed", "run.cancelled"].contains(&kind.as_str()));
         }
+    }
+
+    #[test]
+    fn the_digest_is_that_of_the_record_whatever_the_order_of_the_facts() {
+        let run = RunId::mint(Time::from_millis(7), 0, 7);
+        let (head, at) = (Head { len: 3, digest: Digest::of("before") }, Time::from_micros(1_000_001));
+        let facts = Facts::new().with("tool", "a \"b\"").maybe("by", None::<&str>).list("also", ["x", "y"]);
+        let event = Event::next(run, head, at, Kind::CallEnded, &facts.number("hop", 2u32).flag("late", true));
+        let facts = serde_json::json!({"also": ["x", "y"], "by": null, "hop": 2, "late": true, "tool": "a \"b\""});
+        assert_eq!(event.facts, json::to_canonical(&facts).unwrap());
+        let record = serde_json::json!({
+            "schema": "stasis.event.v1", "run": run, "seq": 3, "kind": "call.ended", "at": at, "facts": facts,
+            "prev": head.digest,
+        });
+        assert_eq!(event.digest, Digest::record(&record));
     }
 
     #[test]

@@ -7,9 +7,10 @@
 use crate::call::Call;
 use crate::digest::Digest;
 use crate::id::RunId;
+use crate::json::Record;
 use crate::run::{Body, Head};
 use crate::time::Time;
-use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// An entry, numbered by its position. A `Call` entry is the call's own row; the others are rows of the journal.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -19,8 +20,7 @@ pub enum Entry {
 }
 
 /// The entries that are no calls (W-169).
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Other {
     Start {
         pattern: Digest,
@@ -59,39 +59,35 @@ pub struct Row {
 impl Entry {
     /// The chain's head after this entry.
     pub fn extend(&self, head: Head) -> Head {
-        #[derive(Serialize)]
-        struct CallLink<'a> {
-            schema: &'static str,
-            prev: Digest,
-            kind: &'static str,
-            call: String,
-            tool: &'a str,
-            tool_digest: Digest,
-            arguments: Digest,
-        }
-        #[derive(Serialize)]
-        struct OtherLink<'a> {
-            schema: &'static str,
-            prev: Digest,
-            #[serde(flatten)]
-            entry: &'a Other,
-        }
-        const SCHEMA: &str = "stasis.journal.v1";
-        let digest = match self {
-            Entry::Call(call) => Digest::record(&CallLink {
-                schema: SCHEMA,
-                prev: head.digest,
-                kind: "call",
-                call: call.identity.to_string(),
-                tool: &call.tool.name,
-                tool_digest: call.tool.digest,
-                arguments: call.asked,
-            }),
-            Entry::Other(entry) => Digest::record(&OtherLink { schema: SCHEMA, prev: head.digest, entry }),
+        let mut link = Record::new();
+        match self {
+            Entry::Call(call) => {
+                link.text("arguments", call.asked).text("call", &call.identity).text("kind", "call");
+                link.text("prev", head.digest).text("schema", SCHEMA);
+                link.text("tool", &call.tool.name).text("tool_digest", call.tool.digest)
+            }
+            Entry::Other(Other::Start { pattern, input, now, entropy }) => {
+                link.text("entropy", entropy).text("input", input).text("kind", "start").text("now", now);
+                link.text("pattern", pattern).text("prev", head.digest).text("schema", SCHEMA)
+            }
+            Entry::Other(Other::Batch { size }) => {
+                link.text("kind", "batch").text("prev", head.digest).text("schema", SCHEMA).number("size", *size)
+            }
+            Entry::Other(Other::Hop { hop, now, entropy }) => {
+                link.text("entropy", entropy).number("hop", *hop).text("kind", "hop").text("now", now);
+                link.text("prev", head.digest).text("schema", SCHEMA)
+            }
+            Entry::Other(Other::End { result, error }) => {
+                link.maybe("error", error.as_ref()).text("kind", "end").text("prev", head.digest);
+                link.maybe("result", *result).text("schema", SCHEMA)
+            }
         };
+        let digest = link.digest();
         Head { len: head.len + 1, digest }
     }
 }
+
+const SCHEMA: &str = "stasis.journal.v1";
 
 /// Verifies a journal read from the ledger against the run row's head: no hole, no other entry.
 pub fn verify(entries: &[Entry], head: Head) -> bool {
@@ -103,32 +99,42 @@ pub fn end_of(result: Option<Body>, error: Option<String>) -> Other {
     Other::End { result: result.map(|b| b.digest), error }
 }
 
-impl Serialize for Entropy {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.hex())
+impl fmt::Display for Entropy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 
-impl<'de> Deserialize<'de> for Entropy {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Entropy, D::Error> {
-        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
-        Entropy::parse(&text).ok_or_else(|| serde::de::Error::custom("64 hex digits"))
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
 
-impl Entropy {
-    pub fn hex(&self) -> String {
-        self.0.iter().map(|b| format!("{b:02x}")).collect()
-    }
-
-    pub fn parse(text: &str) -> Option<Entropy> {
-        let mut out = [0; 32];
-        if text.len() != 64 || !text.is_ascii() {
-            return None;
+    #[test]
+    fn a_link_covers_what_the_entry_says_and_what_came_before_it() {
+        let head = Head { len: 4, digest: Digest::of("before") };
+        let at = Time::from_micros(1_796_031_000_000_250);
+        let (x, hex) = (Digest::of("x"), "07".repeat(32));
+        let schema = "stasis.journal.v1";
+        let table = [
+            (
+                Other::Start { pattern: x, input: x, now: at, entropy: Entropy([7; 32]) },
+                json!({"schema": schema, "prev": head.digest, "kind": "start", "pattern": x, "input": x, "now": at,
+                       "entropy": hex}),
+            ),
+            (Other::Batch { size: 3 }, json!({"schema": schema, "prev": head.digest, "kind": "batch", "size": 3})),
+            (
+                Other::Hop { hop: 2, now: at, entropy: Entropy([7; 32]) },
+                json!({"schema": schema, "prev": head.digest, "kind": "hop", "hop": 2, "now": at, "entropy": hex}),
+            ),
+            (
+                Other::End { result: None, error: Some("\"no\"".into()) },
+                json!({"schema": schema, "prev": head.digest, "kind": "end", "result": null, "error": "\"no\""}),
+            ),
+        ];
+        for (entry, record) in table {
+            let next = Entry::Other(entry).extend(head);
+            assert_eq!(next, Head { len: 5, digest: Digest::record(&record) });
         }
-        for (i, byte) in out.iter_mut().enumerate() {
-            *byte = u8::from_str_radix(&text[2 * i..2 * i + 2], 16).ok()?;
-        }
-        Some(Entropy(out))
     }
 }

@@ -4,11 +4,11 @@
 use super::Kind;
 use crate::digest::Digest;
 use crate::id::RunId;
+use crate::json::{self, Canonical, Record};
 use crate::time::Time;
-use serde::Serialize;
 
 /// The binding record `stasis.binding.v1`.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Binding {
     pub schema: &'static str,
     pub kind: Kind,
@@ -41,7 +41,21 @@ impl Binding {
     pub const SCHEMA: &'static str = "stasis.binding.v1";
 
     pub fn digest(&self) -> Digest {
-        Digest::record(self)
+        let mut record = Record::new();
+        record.maybe("acts_for", self.acts_for.as_ref()).text("arguments", self.arguments).text("call", &self.call);
+        record.text("created_at", self.created_at).number("hop", self.hop).text("kind", self.kind.as_str());
+        record.maybe_number("lease", self.lease).text("obligation", self.obligation);
+        record.value("operands", &self.operands_value()).maybe("parent", self.parent.as_ref()).text("plan", self.plan);
+        record.text("policy", self.policy).text("requester", &self.requester).number("revision", self.revision);
+        record.text("run", self.run).text("schema", self.schema).text("tool", &self.tool);
+        record.text("tool_digest", self.tool_digest).text("tool_version", &self.tool_version).digest()
+    }
+
+    fn operands_value(&self) -> Canonical {
+        if self.operands.is_empty() {
+            return Canonical::empty_array();
+        }
+        json::to_canonical(&self.operands).expect("operands are texts")
     }
 }
 
@@ -71,6 +85,19 @@ mod tests {
             created_at: Time::from_millis(5),
             lease: Some(1),
         }
+    }
+
+    #[test]
+    fn the_digest_is_that_of_the_record() {
+        let binding = Binding { operands: vec![("/path".into(), Digest::of("content"))], ..binding() };
+        let record = serde_json::json!({
+            "schema": "stasis.binding.v1", "kind": "call", "run": binding.run, "hop": 0, "call": "run/main/1",
+            "parent": null, "tool": "a.b", "tool_version": "1", "tool_digest": binding.tool_digest,
+            "arguments": binding.arguments, "revision": 1, "operands": [["/path", Digest::of("content")]],
+            "plan": binding.plan, "policy": binding.policy, "obligation": binding.obligation, "requester": "maria",
+            "acts_for": null, "created_at": binding.created_at, "lease": 1,
+        });
+        assert_eq!(binding.digest(), Digest::record(&record)); // C-136
     }
 
     #[test]

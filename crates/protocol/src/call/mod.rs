@@ -10,6 +10,7 @@ pub use receipt::{Receipt, ReceiptFacts, ReceiptOutcome};
 use crate::code::Code;
 use crate::digest::Digest;
 use crate::id::{ApprovalId, CallId, RunId};
+use crate::json::Record;
 use crate::run::Body;
 use crate::time::Time;
 use crate::tool::Effect;
@@ -164,21 +165,10 @@ impl Call {
     /// The idempotency key, one for all attempts of a call (C-226). A new run, another call or edited arguments give
     /// another; the guest neither chooses nor sees it (C-227).
     pub fn key(&self) -> String {
-        #[derive(Serialize)]
-        struct Record<'a> {
-            schema: &'static str,
-            run: RunId,
-            call: String,
-            tool: &'a str,
-            arguments: Digest,
-        }
-        let digest = Digest::record(&Record {
-            schema: "stasis.effect-key.v1",
-            run: self.run,
-            call: self.identity.text(self.run),
-            tool: &self.tool.name,
-            arguments: self.arguments.digest,
-        });
+        let mut record = Record::new();
+        record.text("arguments", self.arguments.digest).text("call", self.identity.text(self.run));
+        record.text("run", self.run).text("schema", "stasis.effect-key.v1").text("tool", &self.tool.name);
+        let digest = record.digest();
         format!("stasis-{}", digest.hex())
     }
 }

@@ -6,11 +6,10 @@
 use super::{Applied, Call};
 use crate::code::Code;
 use crate::digest::Digest;
-use crate::id::{ApprovalId, ReceiptId, RunId};
-use crate::json::Canonical;
+use crate::id::{ReceiptId, RunId};
+use crate::json::{Canonical, Record};
 use crate::run::{Head, Run};
 use crate::time::Time;
-use serde::Serialize;
 
 /// A receipt as stored: its place in the run's chain and its canonical record.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -25,8 +24,7 @@ pub struct Receipt {
 }
 
 /// What a receipt says of the end of a call; `Ambiguous` is one of four (C-124).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReceiptOutcome {
     Ok,
     Error,
@@ -51,104 +49,67 @@ pub struct ReceiptFacts {
     pub settles: Option<Digest>,
 }
 
-#[derive(Serialize)]
-struct Identity<'a> {
-    schema: &'static str,
-    run: RunId,
-    call: &'a str,
-    parent: Option<&'a str>,
-    tool: &'a str,
-    tool_digest: Digest,
-    plan: Digest,
-    arguments: Digest,
-    approval: Option<ApprovalId>,
-    settles: Option<Digest>,
+impl ReceiptOutcome {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            ReceiptOutcome::Ok => "ok",
+            ReceiptOutcome::Error => "error",
+            ReceiptOutcome::Denied => "denied",
+            ReceiptOutcome::Ambiguous => "ambiguous",
+        }
+    }
 }
 
-#[derive(Serialize)]
-struct Record<'a> {
-    schema: &'static str,
-    receipt_id: ReceiptId,
-    run: RunId,
-    hop: u32,
-    call: &'a str,
-    parent: Option<&'a str>,
-    tool: &'a str,
-    tool_digest: Digest,
-    plan: Digest,
-    arguments: Digest,
-    asked_arguments: Digest,
-    approval: Option<ApprovalId>,
-    grant: Option<Digest>,
-    policy: Option<Digest>,
-    attempt: u8,
-    key: Digest,
-    outcome: ReceiptOutcome,
-    code: Option<&'static str>,
-    applied: Applied,
-    result: Option<Digest>,
-    gate_at: Option<Time>,
-    ended_at: Time,
-    settles: Option<Digest>,
-    prev: Option<Digest>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    receipt_digest: Option<Digest>,
+/// What a receipt's record is made of.
+struct Source<'a> {
+    run: &'a Run,
+    call: &'a Call,
+    facts: &'a ReceiptFacts,
+    /// `<run>/<scope>/<n>`
+    identity: String,
+}
+
+impl Source<'_> {
+    /// Known before the outcome: outcome and result change the digest, never the id (C-126).
+    fn id(&self) -> ReceiptId {
+        let Source { run, call, facts, identity } = self;
+        let mut record = Record::new();
+        record.maybe("approval", call.approval).text("arguments", call.arguments.digest).text("call", identity);
+        record.maybe("parent", None::<&str>).text("plan", run.plan).text("run", call.run);
+        record.text("schema", "stasis.receipt-id.v1").maybe("settles", facts.settles);
+        record.text("tool", &call.tool.name).text("tool_digest", call.tool.digest);
+        ReceiptId::new(record.digest())
+    }
+
+    /// Every field of C-124; `digest` is that of the record without it.
+    fn record(&self, id: ReceiptId, digest: Option<Digest>) -> Record {
+        let Source { run, call, facts, identity } = self;
+        let prev = (run.receipts.len > 0).then_some(run.receipts.digest);
+        let mut record = Record::new();
+        record.text("applied", facts.applied.as_str()).maybe("approval", call.approval);
+        record.text("arguments", call.arguments.digest).text("asked_arguments", call.asked);
+        record.number("attempt", facts.attempt).text("call", identity).maybe("code", facts.code.map(Code::as_str));
+        record.text("ended_at", facts.ended_at).maybe("gate_at", facts.gate_at).maybe("grant", None::<Digest>);
+        record.number("hop", facts.hop).text("key", Digest::of(call.key())).text("outcome", facts.outcome.as_str());
+        record.maybe("parent", None::<&str>).text("plan", run.plan).maybe("policy", facts.policy).maybe("prev", prev);
+        if let Some(digest) = digest {
+            record.text("receipt_digest", digest);
+        }
+        record.text("receipt_id", id).maybe("result", facts.result).text("run", call.run);
+        record.text("schema", "stasis.receipt.v1").maybe("settles", facts.settles);
+        record.text("tool", &call.tool.name).text("tool_digest", call.tool.digest);
+        record
+    }
 }
 
 impl Receipt {
     /// Writes the next receipt of `run`'s chain for `call`.
-    ///
-    /// The id is known before the outcome: outcome and result change the digest, never the id (C-126).
     pub fn write(run: &Run, call: &Call, facts: &ReceiptFacts) -> Receipt {
-        let text = call.identity.text(call.run);
-        let id = ReceiptId::new(Digest::record(&Identity {
-            schema: "stasis.receipt-id.v1",
-            run: call.run,
-            call: &text,
-            parent: None,
-            tool: &call.tool.name,
-            tool_digest: call.tool.digest,
-            plan: run.plan,
-            arguments: call.arguments.digest,
-            approval: call.approval,
-            settles: facts.settles,
-        }));
-        let mut record = Record {
-            schema: "stasis.receipt.v1",
-            receipt_id: id,
-            run: call.run,
-            hop: facts.hop,
-            call: &text,
-            parent: None,
-            tool: &call.tool.name,
-            tool_digest: call.tool.digest,
-            plan: run.plan,
-            arguments: call.arguments.digest,
-            asked_arguments: call.asked,
-            approval: call.approval,
-            grant: None,
-            policy: facts.policy,
-            attempt: facts.attempt,
-            key: Digest::of(call.key().as_bytes()),
-            outcome: facts.outcome,
-            code: facts.code.map(Code::as_str),
-            applied: facts.applied,
-            result: facts.result,
-            gate_at: facts.gate_at,
-            ended_at: facts.ended_at,
-            settles: facts.settles,
-            prev: (run.receipts.len > 0).then_some(run.receipts.digest),
-            receipt_digest: None,
-        };
-        let digest = Digest::record(&record);
-        record.receipt_digest = Some(digest);
-        Receipt {
-            run: call.run,
-            n: run.receipts.len,
-            id,
-            digest,
-            record: crate::json::to_canonical(&record).expect("a record has text keys and finite numbers"),
-        }
+        let source = Source { run, call, facts, identity: call.identity.text(call.run) };
+        let id = source.id();
+        let digest = source.record(id, None).digest();
+        let record = source.record(id, Some(digest)).done();
+        Receipt { run: call.run, n: run.receipts.len, id, digest, record }
     }
 
     /// The chain's head once this receipt is stored.

@@ -6,6 +6,7 @@
 
 mod decimal;
 mod parser;
+mod record;
 mod text;
 mod value;
 
@@ -19,6 +20,7 @@ use serde_json::value::RawValue;
 use crate::digest::Digest;
 
 pub use parser::Bounds;
+pub(crate) use record::{Record, canonical, write_number, write_text};
 pub(crate) use value::push_token;
 pub use value::{Number, Object, Value};
 
@@ -132,6 +134,11 @@ impl Canonical {
     /// `{}`.
     pub fn empty_object() -> Self {
         Self("{}".into())
+    }
+
+    /// `[]`.
+    pub fn empty_array() -> Self {
+        Self("[]".into())
     }
 
     pub fn as_bytes(&self) -> &[u8] {

@@ -64,6 +64,16 @@ fn opens_noncharacter(utf8: &[u8]) -> bool {
     }
 }
 
+/// Whether the bytes of a text are the inside of its canonical string.
+pub(super) fn stands_for_itself(text: &[u8]) -> bool {
+    text.iter().all(|&byte| PLAIN[usize::from(byte)])
+}
+
+/// The character, or U+FFFD for one that no string may hold (C-29).
+pub(super) fn allowed(character: char) -> char {
+    if character == '\0' || is_noncharacter(character) { char::REPLACEMENT_CHARACTER } else { character }
+}
+
 fn is_noncharacter(character: char) -> bool {
     let code = u32::from(character);
     matches!(code, 0xfdd0..=0xfdef) || code & 0xfffe == 0xfffe
