@@ -27,11 +27,7 @@ pub enum Command {
     /// A wait whose time has come: an approval's expiry, a timer.
     Expire(WaitId),
     Cancel(Cancel),
-    /// One run of the recovery pass (section 14).
-    Recover {
-        run: RunId,
-        reach: Reach,
-    },
+    Recover(Recover),
     /// Cleanup of a final run that is done.
     Clean {
         run: RunId,
@@ -136,7 +132,7 @@ pub struct Progress {
     pub bodies: Vec<NewBody>,
 }
 
-/// A question to publish.
+/// A question to publish: whether a call, or a gate, may go ahead.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ask {
     pub id: ApprovalId,
@@ -179,9 +175,9 @@ pub struct Conclusion {
 pub enum Concluded {
     /// Ok, error or denied; `at` and `gate` of the outcome of a call without durable gate are the worker's.
     Ended(Outcome),
-    /// Dispatched, and the outcome cannot be learned (C-121). A settle question is published unless a lookup or key
-    /// is still to be tried.
-    Ambiguous { settle: Option<Box<Ask>> },
+    /// Dispatched, and the outcome cannot be learned (C-121). `ask`: no key or lookup is left to try, so a person is
+    /// asked (C-237); who that is, the decision says.
+    Ambiguous { ask: bool },
     /// One more attempt with the same engine key, or another lookup, recorded before it starts (C-233).
     Attempt,
 }
@@ -265,6 +261,23 @@ pub struct Cancel {
     pub run: RunId,
 }
 
+/// One run of the recovery pass (section 14), under the settings of the pass.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Recover {
+    pub run: RunId,
+    pub reach: Reach,
+    pub patience: Patience,
+}
+
+/// What recovery bears before it gives up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Patience {
+    /// Proved continuations in a row without a durable fact; the next recovery ends the run.
+    pub continuations: u32,
+    /// How long past its tool's limit a call may run before it is ambiguous.
+    pub beyond_tool_limit: Duration,
+}
+
 /// Which claims recovery may take over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reach {
@@ -340,7 +353,8 @@ impl Command {
             Command::Decide(decide) => Subject::Approval(decide.approval),
             Command::Expire(wait) => Subject::Wait(*wait),
             Command::Cancel(cancel) => Subject::Run(cancel.run),
-            Command::Recover { run, .. } | Command::Clean { run, .. } => Subject::Run(*run),
+            Command::Recover(recover) => Subject::Run(recover.run),
+            Command::Clean { run, .. } => Subject::Run(*run),
         }
     }
 }

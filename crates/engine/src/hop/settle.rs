@@ -3,29 +3,35 @@
 //! Invariant: nothing but a key, a lookup or a person turns an ambiguous call into anything, and an attempt is stored
 //! before it is made (C-233).
 
-use super::drive::{Done, Drive, arguments, fail, handle, succeed};
+use super::drive::{Done, Drive, arguments, deny, fail, handle, succeed};
+use super::line::{self, Errand};
 use super::state::{Hop, Out};
+use crate::broker::{self, Judged};
 use crate::failpoint;
-use crate::tools::{Dispatch, Ended, Outcome};
-use protocol::approval::{self, Kind};
+use crate::pinned::PinnedTool;
+use crate::tools::{Dispatch, Ended, Outcome, Slot};
+use protocol::approval;
 use protocol::call::{Applied, Call, Gate, Identity, RecoveryClass, State, ToolRef};
 use protocol::code::Code;
-use protocol::command::{Act, Ask, Concluded, Conclusion};
+use protocol::command::{Act, Concluded, Conclusion, Due, Timer};
 use protocol::id::CallId;
 use protocol::json::{Canonical, Value};
-use protocol::limits::{EFFECT_ATTEMPTS, RETRY_STARTS};
-use protocol::policy::{Edit, Obligation, ReasonRule, Terms};
+use protocol::limits::{EFFECT_ATTEMPTS, LOOKUP_PENDING, RETRY_STARTS};
 use protocol::tool::{Effect, Recovery, TemplateInput};
+use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// Pauses between attempts at settling: the first, doubled each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
+/// The longest pause between two lookups that say `pending`.
+const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
 /// A handler, or a pause, has ended.
 pub(super) async fn done(hop: &mut Hop, drive: &mut Drive, id: CallId, done: Done) -> Result<(), Out> {
     match done {
         Done::Handled(ended) => handled(hop, drive, id, ended).await,
+        Done::Looked { by, ended } => looked(hop, drive, id, by, ended).await,
         Done::AttemptDue => attempt(hop, drive, id).await,
     }
 }
@@ -79,15 +85,9 @@ async fn unknown(hop: &mut Hop, drive: &mut Drive, id: CallId, detail: &str) -> 
     let call = hop.call(id).clone();
     tracing::info!(run = %call.run, call = %id, detail, "outcome unknown");
     if let State::Dispatched(gate) = &call.state {
-        let settle = match call.recovery {
-            RecoveryClass::Manual => Some(Box::new(question(hop, &call))),
-            _ => None,
-        };
-        let asked = settle.as_ref().map(|ask| ask.id);
-        hop.conclude(Conclusion { call: id, end: Concluded::Ambiguous { settle } });
-        let row = hop.call_mut(id);
-        row.state = State::Ambiguous(gate.clone());
-        row.settle = asked;
+        let ask = call.recovery == RecoveryClass::Manual;
+        hop.conclude(Conclusion { call: id, end: Concluded::Ambiguous { ask } });
+        hop.call_mut(id).state = State::Ambiguous(gate.clone());
         hop.commit(Act::Record).await?;
         hop.refresh().await?;
     }
@@ -110,33 +110,42 @@ pub(super) async fn dispatched(hop: &mut Hop, drive: &mut Drive, id: CallId, gat
 /// An ambiguous call: its question is read, or its class settles it.
 pub(super) async fn ambiguous(hop: &mut Hop, drive: &mut Drive, id: CallId, _: Gate) -> Result<(), Out> {
     let call = hop.call(id).clone();
-    match call.settle {
-        Some(question) => match hop.approvals.get(&question).map(|a| &a.status) {
+    if let Some(question) = call.settle {
+        return match hop.approvals.get(&question).map(|a| &a.status) {
             Some(approval::Status::Cancelled { .. }) => {
                 Err(Out::fail(Code::EffectAbandoned, format!("effect abandoned: {id}")))
             }
             // Once it is answered the ledger has ended the call; until then it waits.
             _ => Ok(()),
-        },
-        None => attempt(hop, drive, id).await,
+        };
     }
+    // A lookup said `pending`: it is asked again when its timer has ended.
+    match hop.waits.iter().find(|wait| wait.call == id) {
+        Some(timer) if !timer.is_ended() => return Ok(()),
+        Some(timer) => {
+            hop.pending.taken.push(timer.id);
+            hop.waits.retain(|wait| wait.call != id);
+        }
+        None => {}
+    }
+    attempt(hop, drive, id).await
 }
 
-/// The next attempt of the call's class, or the question to a person.
+/// The next attempt of the call's class, or the question to a person. None is made once authority is gone (C-233).
 async fn attempt(hop: &mut Hop, drive: &mut Drive, id: CallId) -> Result<(), Out> {
     let call = hop.call(id).clone();
     if call.is_ended() || call.settle.is_some() {
         return Ok(());
     }
-    let made = drive.attempts.entry(id).or_default();
-    *made += 1;
-    let made = *made;
+    let failed = drive.attempts.entry(id).or_default();
+    *failed += 1;
+    let failed = *failed;
     let attempts = call.gate().map_or(1, |gate| u32::from(gate.attempt));
     match call.recovery {
         RecoveryClass::Idempotent if attempts <= EFFECT_ATTEMPTS && key_lives(hop, &call) => {
             again(hop, drive, id).await
         }
-        RecoveryClass::Lookup if made <= EFFECT_ATTEMPTS => lookup(hop, drive, id).await,
+        RecoveryClass::Lookup if failed <= EFFECT_ATTEMPTS => lookup(hop, drive, id).await,
         _ => ask(hop, id).await,
     }
 }
@@ -150,17 +159,26 @@ fn key_lives(hop: &Hop, call: &Call) -> bool {
     }
 }
 
-/// Dispatches the same bytes under the same key again; the attempt is stored first.
+/// Gets in line to dispatch the same bytes under the same key again.
 async fn again(hop: &mut Hop, drive: &mut Drive, id: CallId) -> Result<(), Out> {
     let name = hop.call(id).tool.name.clone();
     let pinned = hop.pinned.clone();
     let tool = &pinned.tools[&name];
-    if let Err(unready) = hop.inner.connectors.ready(&tool.spec, &tool.grant) {
-        tracing::info!(run = %hop.run.id, call = %id, detail = unready.detail, "no attempt possible");
+    let barred = match broker::authority(hop, tool) {
+        Ok(()) => hop.inner.connectors.ready(&tool.spec, &tool.grant).err().map(|unready| unready.detail),
+        Err((_, detail)) => Some(detail),
+    };
+    if let Some(detail) = barred {
+        tracing::info!(run = %hop.run.id, call = %id, detail, "no attempt possible");
         return ask(hop, id).await;
     }
+    line::enter(hop, drive, id, &name, Errand::Again);
+    Ok(())
+}
+
+/// Makes the attempt; it is stored first (C-233).
+pub(super) async fn make_attempt(hop: &mut Hop, drive: &mut Drive, id: CallId, slot: Slot) -> Result<(), Out> {
     let arguments = arguments(hop, id).await?;
-    let slot = hop.inner.connectors.slot(&tool.spec).await;
     hop.conclude(Conclusion { call: id, end: Concluded::Attempt });
     if let State::Dispatched(gate) | State::Ambiguous(gate) = &mut hop.call_mut(id).state {
         gate.attempt += 1;
@@ -177,47 +195,58 @@ async fn ask(hop: &mut Hop, id: CallId) -> Result<(), Out> {
         fail(hop, id, Code::HandlerError, "the tool did not answer", Applied::No, call.gate().cloned());
         return Ok(());
     }
-    let ask = question(hop, &call);
-    hop.call_mut(id).settle = Some(ask.id);
-    hop.conclude(Conclusion { call: id, end: Concluded::Ambiguous { settle: Some(Box::new(ask)) } });
+    hop.conclude(Conclusion { call: id, end: Concluded::Ambiguous { ask: true } });
     hop.commit(Act::Record).await?;
     hop.refresh().await
 }
 
-/// Who may decide the call may also say what became of it, alone and with a reason (C-240).
-fn question(hop: &mut Hop, call: &Call) -> Ask {
-    let asked = hop.approval_of(call).map(|a| a.obligation.clone());
-    let base = asked.unwrap_or_else(|| Terms::default().resolve(hop.run.settings.separate_requester));
-    Ask {
-        id: hop.ids.mint(),
-        wait: hop.ids.mint(),
-        call: call.id,
-        kind: Kind::Settle,
-        obligation: Obligation { quorum: 1, reject_quorum: 1, reason: ReasonRule::Always, edit: Edit::No, ..base },
-        policy: hop.inner.ledger.registry().policy_version,
-        claim: None,
-        form: None,
-        unrenderable: false,
-        operands: Vec::new(),
-    }
-}
-
-/// Asks the tool's lookup whether the call happened (C-231), by a call of the engine's own (C-235).
+/// Gets in line to ask the tool's lookup whether the call happened (C-231): a call of the engine's own, which passes the
+/// broker from step 8 on, and for which nobody is asked (C-235).
 async fn lookup(hop: &mut Hop, drive: &mut Drive, id: CallId) -> Result<(), Out> {
     let call = hop.call(id).clone();
     let pinned = hop.pinned.clone();
-    let Recovery::Lookup(followup) = &pinned.tools[&call.tool.name].spec.recovery else {
-        return ask(hop, id).await;
-    };
-    let asked = arguments(hop, id).await?.value();
+    let Some((tool, filled)) = looking_up(hop, &pinned.tools, &call).await? else { return ask(hop, id).await };
+    let own = own_call(hop, tool, &filled);
+    let by = own.id;
+    hop.calls.insert(by, own.clone());
+    let (judged, fixed) = broker::judge(hop, &own, &filled);
+    let arguments = fixed.unwrap_or(filled);
+    let body = hop.keep(arguments.as_bytes());
+    hop.call_mut(by).arguments = body;
+    hop.pending.engine_calls.push(hop.call(by).clone());
+    match judged {
+        Judged::Allowed => {
+            line::enter(hop, drive, id, &tool.spec.name, Errand::Lookup { by, arguments });
+            Ok(())
+        }
+        Judged::Denied { code, message } => {
+            deny(hop, by, code, &message, None::<()>);
+            ask(hop, id).await
+        }
+        Judged::Ask { .. } | Judged::Sleep(_) => {
+            deny(hop, by, Code::PolicyDenied, "a person would have to be asked for it", None::<()>);
+            ask(hop, id).await
+        }
+    }
+}
+
+/// The lookup tool of a call and what it is asked; none where the template finds nothing to ask with.
+async fn looking_up<'a>(
+    hop: &mut Hop,
+    tools: &'a BTreeMap<String, PinnedTool>,
+    call: &Call,
+) -> Result<Option<(&'a PinnedTool, Canonical)>, Out> {
+    let Recovery::Lookup(followup) = &tools[&call.tool.name].spec.recovery else { return Ok(None) };
+    let asked = arguments(hop, call.id).await?.value();
     let key = call.key();
     let filled = followup.arguments.fill(&TemplateInput { arguments: &asked, result: None, key: &key });
-    let Some(tool) = pinned.tools.get(&followup.tool) else { return ask(hop, id).await };
-    let Ok(filled) = filled else { return ask(hop, id).await };
-    let Ok(()) = tool.input.check(&filled) else { return ask(hop, id).await };
+    Ok(tools.get(&followup.tool).zip(filled.ok()))
+}
+
+fn own_call(hop: &mut Hop, tool: &PinnedTool, filled: &Canonical) -> Call {
     hop.engine_calls += 1;
     let body = hop.keep(filled.as_bytes());
-    let own = Call {
+    Call {
         id: hop.ids.mint(),
         position: None,
         identity: Identity::engine(hop.engine_calls),
@@ -235,34 +264,46 @@ async fn lookup(hop: &mut Hop, drive: &mut Drive, id: CallId) -> Result<(), Out>
         receipt: None,
         at: hop.inner.now(),
         run: hop.run.id,
-    };
-    let own_id = own.id;
-    hop.calls.insert(own_id, own.clone());
-    hop.pending.engine_calls.push(own);
-    let slot = hop.inner.connectors.slot(&tool.spec).await;
-    let ended = hop
-        .inner
-        .connectors
-        .dispatch(Dispatch {
-            spec: &tool.spec,
-            grant: &tool.grant,
-            arguments: &filled,
-            key: None,
-            cancel: CancellationToken::new(),
-            slot,
-        })
-        .await;
+    }
+}
+
+/// Makes the lookup of the call `id`.
+pub(super) fn look(hop: &Hop, drive: &mut Drive, id: CallId, by: CallId, arguments: Canonical, slot: Slot) {
+    let (pinned, connectors) = (hop.pinned.clone(), hop.inner.connectors.clone());
+    let name = hop.call(by).tool.name.clone();
+    drive.busy.insert(id);
+    drive.work.push(Box::pin(async move {
+        let tool = &pinned.tools[&name];
+        let (spec, grant) = (&tool.spec, &tool.grant);
+        let cancel = CancellationToken::new();
+        let ended =
+            connectors.dispatch(Dispatch { spec, grant, arguments: &arguments, key: None, cancel, slot }).await;
+        (id, Done::Looked { by, ended })
+    }));
+}
+
+/// The lookup has its own outcome, and tells that of the call.
+async fn looked(hop: &mut Hop, drive: &mut Drive, id: CallId, by: CallId, ended: Ended) -> Result<(), Out> {
     let answer = match ended.outcome {
         Outcome::Ok { result } => {
-            succeed(hop, own_id, &result, Applied::No, None);
-            Some(result.value())
+            let own = hop.call(by).clone();
+            match result_fits(hop, &own, &result) {
+                Ok(()) => {
+                    succeed(hop, by, &result, Applied::No, None);
+                    Some(result.value())
+                }
+                Err((code, detail)) => {
+                    fail(hop, by, code, &detail, Applied::No, None);
+                    None
+                }
+            }
         }
         Outcome::Error { code, detail, .. } => {
-            fail(hop, own_id, code, &detail, Applied::No, None);
+            fail(hop, by, code, &detail, Applied::No, None);
             None
         }
         Outcome::Ambiguous { detail } => {
-            fail(hop, own_id, Code::HandlerError, &detail, Applied::No, None);
+            fail(hop, by, Code::HandlerError, &detail, Applied::No, None);
             None
         }
     };
@@ -287,16 +328,39 @@ async fn found(hop: &mut Hop, drive: &mut Drive, id: CallId, answer: Option<Valu
             let code = Code::EffectNotExecuted;
             fail(hop, id, code, "the lookup found that it did not happen", Applied::No, gate);
         }
-        // Asked again after a pause; a lookup that cannot be reached is asked again too.
-        Some("pending") | None => {
+        Some("pending") if !stopping(hop) => return ask_later(hop, drive, id).await,
+        // It could not be asked: tried again soon, and not for ever.
+        None if !stopping(hop) => {
             hop.commit(Act::Record).await?;
             pause(drive, id);
             return Ok(());
         }
+        None | Some("pending") => {}
         Some(_) => return ask(hop, id).await,
     }
     hop.commit(Act::Record).await?;
     Ok(())
+}
+
+/// Nothing new is begun for a run that stops; its question is then asked of people by what stopped it.
+fn stopping(hop: &Hop) -> bool {
+    hop.live.stopped().is_some()
+}
+
+/// C-236: a `pending` lookup is made again when a timer has ended, on which the run may park; for a day at most.
+async fn ask_later(hop: &mut Hop, drive: &mut Drive, id: CallId) -> Result<(), Out> {
+    let call = hop.call(id).clone();
+    let since = call.gate().map_or(call.at, |gate| gate.at);
+    if hop.inner.now() >= since + LOOKUP_PENDING {
+        return ask(hop, id).await;
+    }
+    drive.attempts.remove(&id);
+    let made = hop.calls.values().filter(|own| own.position.is_none() && own.at >= since).count() as u32;
+    let pause = (FIRST_PAUSE * 2_u32.pow(made.min(16))).min(LONGEST_PAUSE);
+    let wait = hop.ids.mint();
+    hop.pending.timers.push(Timer { wait, call: id, due: Due::In(pause) });
+    hop.commit(Act::Record).await?;
+    hop.refresh().await
 }
 
 fn pause(drive: &mut Drive, id: CallId) {

@@ -4,7 +4,7 @@
 
 use crate::inner::Inner;
 use crate::worker;
-use protocol::command::{Answer, Command, Reach};
+use protocol::command::{Answer, Command, Reach, Recover};
 use protocol::id::RunId;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -81,7 +81,7 @@ async fn recover(inner: &Arc<Inner>, reach: Reach) -> Pass {
     let Some((due, mut pass)) = look(inner, reach).await else { return Pass::failed() };
     for run in due.lapsed.into_iter().chain(due.deadlines).chain(due.stopping) {
         if !worker::carries(inner, run) {
-            one(inner, &mut pass, run, Command::Recover { run, reach }).await;
+            one(inner, &mut pass, run, Command::Recover(Recover { run, reach, patience: inner.settings.patience() })).await;
         }
     }
     pass

@@ -3,9 +3,8 @@
 //! Invariant: a decision and what it sets free are one commit: the row, its wait and, if the run is parked on it, the
 //! next delivery. Expiry is judged here, in the deciding transaction, whether or not anybody swept (C-174).
 
-use super::{Cx, Decision, admit::not_permitted, expire, rules, step};
+use super::{Cx, Decision, admit::not_permitted, expire, rules, settle, step};
 use crate::approval::{Approval, Closer, Kind, Status, Verdict, Vote};
-use crate::call::{Applied, Outcome, OutcomeStatus};
 use crate::code::Code;
 use crate::command::{Answer, Caller, Decide, Decided, Edit};
 use crate::digest::Digest;
@@ -35,7 +34,7 @@ pub(super) fn decide(decide: Decide, rows: Rows, cx: &mut Cx<'_>) -> Decision {
         let changed = expire_or_return(&mut change, &approval, &decide);
         return answer(change, decide.approval, changed);
     }
-    if let Err(refusal) = still_open(&mut change, &approval, &decide) {
+    if let Err(refusal) = still_open(&mut change, &approval, &decide, cx) {
         return refuse(change, &decide, refusal);
     }
     let approval = match fits(&mut change, &approval, &decide, cx) {
@@ -43,7 +42,7 @@ pub(super) fn decide(decide: Decide, rows: Rows, cx: &mut Cx<'_>) -> Decision {
         Err(refusal) => return refuse(change, &decide, refusal),
     };
     vote(&mut change, &approval, &decide);
-    settle(&mut change, &decide, cx);
+    close(&mut change, &decide, cx);
     answer(change, decide.approval, true)
 }
 
@@ -96,19 +95,14 @@ fn expire_or_return(change: &mut Change, approval: &Approval, decide: &Decide) -
     if approval.is_pending() {
         return false;
     }
-    let wait = approval.wait;
-    if change.rows.waits.get(wait).is_some_and(crate::wait::Wait::is_open) {
-        step::end_wait(change, wait, approval.binding_digest);
-        return step::return_if_satisfied(change, decide.taker);
-    }
-    false
+    step::end_wait(change, approval.wait, approval.binding_digest) && step::member_ended(change, decide.taker)
 }
 
 /// C-169, C-170: final is final, and expiry is judged now. A late reject is kept as such.
-fn still_open(change: &mut Change, approval: &Approval, decide: &Decide) -> Result<(), Refusal> {
-    if expire::lapse(change, approval.id) {
+fn still_open(change: &mut Change, approval: &Approval, decide: &Decide, cx: &mut Cx<'_>) -> Result<(), Refusal> {
+    if let Some(member) = expire::lapse(change, approval.id) {
         late(change, decide, approval.binding_digest);
-        expire::after_end(change, Owner::Approval(approval.id), decide.taker);
+        expire::after_end(change, Owner::Approval(approval.id), member, decide.taker, cx);
         return Err(expired(approval));
     }
     match &approval.status {
@@ -316,7 +310,7 @@ fn vote(change: &mut Change, approval: &Approval, decide: &Decide) {
 }
 
 /// Ends the question if the votes are enough, and with it whatever waits for it.
-fn settle(change: &mut Change, decide: &Decide, cx: &Cx<'_>) {
+fn close(change: &mut Change, decide: &Decide, cx: &Cx<'_>) {
     let approval = change.rows.approvals.get(decide.approval).expect("decided approvals are loaded").clone();
     let Some(status) = outcome(&approval, decide, cx) else {
         let facts = vote_facts(&approval, decide);
@@ -332,11 +326,13 @@ fn settle(change: &mut Change, decide: &Decide, cx: &Cx<'_>) {
     let row = change.rows.approvals.edit(decide.approval).expect("decided approvals are loaded");
     row.status = status;
     change.event(kind, vote_facts(&approval, decide));
-    step::end_wait(change, approval.wait, approval.binding_digest);
+    let member = step::end_wait(change, approval.wait, approval.binding_digest);
     if approval.kind() == Kind::Settle {
-        settle_call(change, &approval, decide);
+        settle::answered(change, &approval, decide.verdict);
     }
-    step::return_if_satisfied(change, decide.taker);
+    if member {
+        step::member_ended(change, decide.taker);
+    }
 }
 
 fn vote_facts(approval: &Approval, decide: &Decide) -> Facts {
@@ -375,19 +371,6 @@ fn outcome(approval: &Approval, decide: &Decide, cx: &Cx<'_>) -> Option<Status> 
         return Some(Status::Rejected { at, by: Closer::People });
     }
     rules::unreachable(approval).then_some(Status::Rejected { at, by: Closer::QuorumUnreachable })
-}
-
-/// The person found out what became of the effect: the call ends, or stays unknown for ever (C-238).
-fn settle_call(change: &mut Change, approval: &Approval, decide: &Decide) {
-    let (status, code, applied, body) = match decide.verdict {
-        Verdict::Happened => (OutcomeStatus::Ok, None, Applied::Yes, approval.answer),
-        Verdict::DidNotHappen => (OutcomeStatus::Error, Some(Code::EffectNotExecuted), Applied::No, None),
-        // Given up: the call stays ambiguous, and the hop that reads it fails the run.
-        _ => return,
-    };
-    let Some(call) = change.rows.calls.get(approval.call) else { return };
-    let outcome = Outcome { status, code, applied, body, gate: call.gate().cloned(), at: change.now };
-    step::conclude_keeping_waits(change, approval.call, outcome);
 }
 
 /// C-176: refused attempts are events; a malformed one is only answered.

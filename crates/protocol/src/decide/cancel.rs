@@ -24,7 +24,7 @@ pub(super) fn cancel(cancel: Cancel, rows: Rows, cx: &mut Cx<'_>) -> Decision {
     let mut change = Change::of(rows, cx.now);
     let edges = step::StopEdges { stopping: Edge(16), direct: None, hop_must_acknowledge: true };
     let stop = Stop::Cancel { by: cancel.by.principal.id };
-    step::stop(&mut change, stop, edges, Charge::default());
+    step::stop(&mut change, stop, edges, Charge::default(), cx);
     let run = Box::new(change.run().clone());
     Decision::done(change, Answer::Settled { run, changed: true, repaired: false })
 }

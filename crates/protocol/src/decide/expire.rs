@@ -11,7 +11,7 @@ use crate::id::{ApprovalId, WaitId};
 use crate::policy::OnExpiry;
 use crate::rows::{Change, Rows};
 use crate::run::{Charge, Edge, Failure, Status as RunStatus, Stop};
-use crate::wait::Owner;
+use crate::wait::{Owner, Wait};
 
 /// Ends the wait if it is open and due; else nothing happens.
 pub(super) fn expire(wait: WaitId, rows: Rows, cx: &mut Cx<'_>) -> Decision {
@@ -20,26 +20,30 @@ pub(super) fn expire(wait: WaitId, rows: Rows, cx: &mut Cx<'_>) -> Decision {
     if !row.is_open() || row.due_at.is_none_or(|due| cx.now < due) {
         return Decision::stands(unchanged(rows.run));
     }
-    let owner = row.owner;
+    let row = row.clone();
     let mut change = Change::of(rows, cx.now);
-    match owner {
-        Owner::Timer(_) => {
-            change.event(event::Kind::TimerFired, Facts::new().with("wait", wait));
-            step::end_wait(&mut change, wait, Digest::of(wait.to_string()));
-        }
-        Owner::Approval(id) => {
-            lapse(&mut change, id);
-        }
-    }
-    after_end(&mut change, owner, None);
+    end_due(&mut change, &row, cx);
     let run = Box::new(change.run().clone());
     Decision::done(change, Answer::Settled { run, changed: true, repaired: false })
 }
 
+/// Ends a wait that is due, and does what follows.
+pub(super) fn end_due(change: &mut Change, row: &Wait, cx: &mut Cx<'_>) {
+    let member = match row.owner {
+        Owner::Timer(_) => {
+            change.event(event::Kind::TimerFired, Facts::new().with("wait", row.id));
+            step::end_wait(change, row.id, Digest::of(row.id.to_string()))
+        }
+        Owner::Approval(id) => lapse(change, id).unwrap_or(false),
+    };
+    after_end(change, row.owner, member, None, cx);
+}
+
 /// `pending` becomes `expired`, by nobody's hand (C-151, C-175). A settle question never does (C-241).
 ///
-/// The approval's wait ends with it.
-pub(super) fn lapse(change: &mut Change, id: ApprovalId) -> bool {
+/// The approval's wait ends with it; given is whether that was a member of the set on which the run is parked, or nothing
+/// where the approval is not due.
+pub(super) fn lapse(change: &mut Change, id: ApprovalId) -> Option<bool> {
     let now = change.now;
     let due = change
         .rows
@@ -47,18 +51,23 @@ pub(super) fn lapse(change: &mut Change, id: ApprovalId) -> bool {
         .get(id)
         .is_some_and(|a| a.is_pending() && a.kind() != Kind::Settle && a.expires_at.is_some_and(|at| now >= at));
     if !due {
-        return false;
+        return None;
     }
     let row = change.rows.approvals.edit(id).expect("found above");
     row.status = Status::Expired { at: now };
     let wait = row.wait;
     change.event(event::Kind::ApprovalExpired, Facts::new().with("approval", id).with("wait", wait));
-    step::end_wait(change, wait, Digest::of(format!("{id} expired")));
-    true
+    Some(step::end_wait(change, wait, Digest::of(format!("{id} expired"))))
 }
 
 /// What follows the end of a wait: a parked run returns, or fails where the approval's rule says so (C-191).
-pub(super) fn after_end(change: &mut Change, owner: Owner, taker: Option<crate::command::Taker>) {
+pub(super) fn after_end(
+    change: &mut Change,
+    owner: Owner,
+    member: bool,
+    taker: Option<crate::command::Taker>,
+    cx: &mut Cx<'_>,
+) {
     let expired_to_fail =
         match owner {
             Owner::Approval(id) => change.rows.approvals.get(id).is_some_and(|a| {
@@ -75,15 +84,16 @@ pub(super) fn after_end(change: &mut Change, owner: Owner, taker: Option<crate::
                 message: Code::ApprovalExpired.as_str().to_owned(),
                 detail: crate::json::to_canonical(&[id.to_string()]).ok(),
             },
+            cx,
         );
-        return;
+    } else if member {
+        step::member_ended(change, taker);
     }
-    step::return_if_satisfied(change, taker);
 }
 
 /// E-15, with E-18 where nothing is left to stop.
-pub(super) fn fail_parked(change: &mut Change, failure: Failure) {
+pub(super) fn fail_parked(change: &mut Change, failure: Failure, cx: &mut Cx<'_>) {
     debug_assert!(change.run().status().is_parked() || change.run().status() == RunStatus::Queued);
     let edges = step::StopEdges { stopping: Edge(15), direct: None, hop_must_acknowledge: false };
-    step::stop(change, Stop::Fail(failure), edges, Charge::default());
+    step::stop(change, Stop::Fail(failure), edges, Charge::default(), cx);
 }

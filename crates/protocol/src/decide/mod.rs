@@ -13,6 +13,7 @@ mod hop;
 mod recover;
 mod registry;
 mod rules;
+mod settle;
 mod step;
 
 pub use registry::{RegistryChange, decide_registry};
@@ -81,7 +82,7 @@ pub fn decide(command: Command, loaded: Loaded, cx: &mut Cx<'_>) -> Decision {
         (Command::Decide(decide), Loaded::Rows(rows)) => approval::decide(*decide, *rows, cx),
         (Command::Expire(wait), Loaded::Rows(rows)) => expire::expire(wait, *rows, cx),
         (Command::Cancel(cancel), Loaded::Rows(rows)) => cancel::cancel(cancel, *rows, cx),
-        (Command::Recover { reach, .. }, Loaded::Rows(rows)) => recover::recover(reach, *rows, cx),
+        (Command::Recover(recover), Loaded::Rows(rows)) => recover::recover(recover, *rows, cx),
         (Command::Clean { debt, .. }, Loaded::Rows(rows)) => cancel::clean(debt, *rows, cx),
         (command, Loaded::Missing) => missing(&command).into(),
         (command, loaded) => unreachable!("the store loads what the command names: {command:?} {loaded:?}"),

@@ -4,35 +4,32 @@
 //! guesses. An active run goes on only from a proved place: its journal, with every effect since then receipted, never
 //! dispatched, or settled by key or lookup before anything else runs.
 
-use super::{Cx, Decision, expire, hop::acknowledge_hop, rules, step};
+use super::{Cx, Decision, expire, hop::acknowledge_hop, settle, step};
 use crate::approval;
 use crate::call::{Call, RecoveryClass, State};
 use crate::code::Code;
-use crate::command::{Answer, Ask, Reach};
+use crate::command::{Answer, Patience, Reach, Recover};
 use crate::delivery::Cause;
 use crate::digest::Digest;
 use crate::event::{Facts, Kind};
-use crate::id::CallId;
 use crate::rows::{Change, Rows};
 use crate::run::{Charge, Claim, Edge, Failure, Phase, Run, Status, Stop, WaitMode};
 use crate::tool::Effect;
 use crate::wait::{self, Owner, Wait};
 use std::time::Duration;
 
-/// Proved continuations in a row without a durable fact; the next recovery ends the run.
-const CONTINUATIONS: u8 = 3;
-
 /// Does what is due for one run, or nothing.
-pub(super) fn recover(reach: Reach, rows: Rows, cx: &mut Cx<'_>) -> Decision {
+pub(super) fn recover(recover: Recover, rows: Rows, cx: &mut Cx<'_>) -> Decision {
+    let Recover { reach, patience, .. } = recover;
     let mut change = Change::of(rows, cx.now);
     let before = change.run().clone();
     let repaired = match before.status() {
-        Status::Queued => queued(&mut change),
-        Status::Running | Status::AwaitingHardware => active(&mut change, reach, cx),
+        Status::Queued => queued(&mut change, cx),
+        Status::Running | Status::AwaitingHardware => active(&mut change, reach, patience, cx),
         Status::AwaitingConsent | Status::AwaitingDelegate | Status::AwaitingSignal | Status::AwaitingTimer => {
-            parked(&mut change)
+            parked(&mut change, cx)
         }
-        Status::Cancelling | Status::Failing => stopping(&mut change, reach, cx),
+        Status::Cancelling | Status::Failing => stopping(&mut change, reach, patience, cx),
         Status::Done | Status::Failed | Status::Cancelled => false,
     };
     let changed = *change.run() != before || !change.events.is_empty();
@@ -50,10 +47,10 @@ fn past_deadline(run: &Run, change: &Change) -> Option<Failure> {
     })
 }
 
-fn queued(change: &mut Change) -> bool {
+fn queued(change: &mut Change, cx: &mut Cx<'_>) -> bool {
     if let Some(failure) = past_deadline(change.run(), change) {
         let edges = step::StopEdges { stopping: Edge(4), direct: Some(Edge(4)), hop_must_acknowledge: false };
-        step::stop(change, Stop::Fail(failure), edges, Charge::default());
+        step::stop(change, Stop::Fail(failure), edges, Charge::default(), cx);
     }
     false
 }
@@ -67,83 +64,63 @@ fn lost(claim: &Claim, reach: Reach, cx: &Cx<'_>) -> bool {
 }
 
 /// takes over a lapsed claim, with a larger fence, in the transaction of its outcome.
-fn active(change: &mut Change, reach: Reach, cx: &mut Cx<'_>) -> bool {
+fn active(change: &mut Change, reach: Reach, patience: Patience, cx: &mut Cx<'_>) -> bool {
     let Phase::Active { claim, .. } = change.run().phase.clone() else { return false };
     if !lost(&claim, reach, cx) {
         return false;
     }
     take_over(change, &claim);
     if let Some(failure) = past_deadline(change.run(), change) {
-        fail(change, failure);
+        fail(change, failure, cx);
         return true;
     }
     if !change.run().kind.is_journaled() {
-        unknown_outcomes(change, cx, |_| true);
-        fail(change, worker_lost(None));
+        settle::unknown_outcomes(change, cx, |_| true);
+        fail(change, worker_lost(None), cx);
         return true;
     }
-    let asked = unknown_outcomes(change, cx, |call| !settles_itself(call));
+    let asked = settle::unknown_outcomes(change, cx, |call| !settles_itself(call));
     if asked > 0 {
-        park_on(change, settles);
+        park_on(change, |change, wait| wait.is_open() && settles(change, wait));
     } else if blocked_on_waits(change) {
         park_on(change, |_, _| true);
-        step::return_if_satisfied(change, None);
+        if change.rows.waits.iter().any(Wait::is_ended) {
+            step::member_ended(change, None);
+        }
     } else {
-        go_on(change);
+        go_on(change, patience, cx);
     }
     true
 }
 
-/// Raises the fence, so that whatever the lost worker still writes changes nothing, and charges the hop up to its last
-/// renewal; the time since then was nobody's work.
+/// Raises the fence, so that whatever the lost worker still writes changes nothing, and charges the hop.
 fn take_over(change: &mut Change, claim: &Claim) {
-    let run = &mut change.rows.run;
-    run.fence += 1;
-    let worked = claim.renewed_at.since(run.clocks.since).as_micros() as u64;
-    run.clocks.charge(claim.renewed_at.max(run.clocks.since), Charge { active: worked, person: 0 });
+    charge_lapsed(change, claim);
+    change.rows.run.fence += 1;
     let facts = Facts::new().with("worker", claim.worker).number("token", claim.token).with("deadline", claim.deadline);
     change.event(Kind::ClaimLapsed, facts);
+}
+
+/// A lapsed hop worked until its last renewal; the time since then was nobody's work. Where its journal says
+/// that it waited for people, or for handlers, it did not work at all.
+fn charge_lapsed(change: &mut Change, claim: &Claim) {
+    let now = change.now;
+    let for_people =
+        blocked_on_waits(change) && change.rows.waits.iter().all(|wait| matches!(wait.owner, Owner::Approval(_)));
+    let for_handlers = change.rows.calls.iter().any(Call::in_flight);
+    let clocks = &mut change.rows.run.clocks;
+    // A charge is never more than the time that passed.
+    let all = u64::MAX;
+    if for_people {
+        clocks.charge(now, Charge { active: 0, person: all });
+    } else if !for_handlers {
+        clocks.charge(claim.renewed_at.max(clocks.since), Charge { active: all, person: 0 });
+    }
 }
 
 /// Reads run again, keys and lookups answer by themselves; anything else needs a person (C-228).
 fn settles_itself(call: &Call) -> bool {
     call.effect != Effect::Write || call.recovery != RecoveryClass::Manual
-}
-
-/// Calls of writes in flight become ambiguous; those that `ask` picks get a settle question. Gives how many were asked.
-fn unknown_outcomes(change: &mut Change, cx: &mut Cx<'_>, ask: impl Fn(&Call) -> bool) -> usize {
-    let mut asked = 0;
-    for id in change.rows.calls.keys(|c| c.in_flight() && c.effect == Effect::Write) {
-        step::ambiguous(change, id);
-        let call = change.rows.calls.get(id).expect("listed above").clone();
-        if ask(&call) {
-            ask_settle(change, id, cx);
-            asked += 1;
-        }
-    }
-    asked
-}
-
-/// Publishes the question whether an ambiguous call happened (R-287, C-237).
-fn ask_settle(change: &mut Change, id: CallId, cx: &mut Cx<'_>) {
-    let call = change.rows.calls.get(id).expect("the caller has it");
-    let question = call.approval.and_then(|approval| change.rows.approvals.get(approval));
-    let default = crate::policy::Terms::default().resolve(change.run().settings.separate_requester);
-    let obligation = rules::settle(question, default);
-    let ask = Ask {
-        id: cx.ids.mint(),
-        wait: cx.ids.mint(),
-        call: id,
-        kind: approval::Kind::Settle,
-        obligation,
-        policy: cx.registry.policy_version,
-        claim: None,
-        form: None,
-        unrenderable: false,
-        operands: Vec::new(),
-    };
-    // A full wait set is no reason to guess; the call stays ambiguous and is listed as such.
-    let _ = super::hop::publish(change, ask, cx);
 }
 
 fn settles(change: &Change, wait: &Wait) -> bool {
@@ -187,12 +164,12 @@ fn park_on(change: &mut Change, chosen: impl Fn(&Change, &Wait) -> bool) {
 }
 
 /// E-10, unless the run was continued too often without getting anywhere.
-fn go_on(change: &mut Change) {
-    if change.run().continuations >= CONTINUATIONS {
+fn go_on(change: &mut Change, patience: Patience, cx: &mut Cx<'_>) {
+    if u32::from(change.run().continuations) >= patience.continuations {
         let failure = worker_lost(Some(change.run().continuations));
-        return fail(change, failure);
+        return fail(change, failure, cx);
     }
-    change.rows.run.continuations += 1;
+    change.rows.run.continuations = change.run().continuations.saturating_add(1);
     step::queue(change, Edge(10), Cause::Recovery, Charge::default());
 }
 
@@ -208,51 +185,60 @@ fn worker_lost(continuations: Option<u8>) -> Failure {
     }
 }
 
-fn fail(change: &mut Change, failure: Failure) {
+fn fail(change: &mut Change, failure: Failure, cx: &mut Cx<'_>) {
     let edges = step::StopEdges { stopping: Edge(14), direct: Some(Edge(13)), hop_must_acknowledge: false };
-    step::stop(change, Stop::Fail(failure), edges, Charge::default());
+    step::stop(change, Stop::Fail(failure), edges, Charge::default(), cx);
     // The worker is gone: what it ran cannot acknowledge, the fence refuses its writes.
     acknowledge_hop(change, "lapse");
-    step::contain(change);
+    step::contain(change, cx);
 }
 
-/// a satisfied set returns, a corrupt one ends the run; an open one is left alone.
-fn parked(change: &mut Change) -> bool {
+/// a satisfied set returns, a due member ends, a corrupt set ends the run; an open one is left alone
+/// . Whether it was a repair: what is due is the ordinary work of time.
+fn parked(change: &mut Change, cx: &mut Cx<'_>) -> bool {
     if let Some(failure) = past_deadline(change.run(), change) {
-        expire::fail_parked(change, failure);
+        expire::fail_parked(change, failure, cx);
         return false;
     }
-    let members = change.rows.waits.keys(|w| w.state == wait::State::Parked);
+    let members: Vec<Wait> = change.rows.waits.iter().filter(|w| w.state == wait::State::Parked).cloned().collect();
+    if let Some(unsound) = members.iter().find(|wait| !owner_is_sound(change, wait)) {
+        let owner = match unsound.owner {
+            Owner::Approval(id) => id.to_string(),
+            Owner::Timer(id) => id.to_string(),
+        };
+        return corrupt(change, owner, cx);
+    }
     let ended = change.rows.waits.iter().any(Wait::is_ended);
-    if members.is_empty() && !ended {
-        return corrupt(change, change.run().id.to_string());
+    if members.is_empty() {
+        let nothing = change.run().id.to_string();
+        return if ended { step::member_ended(change, None) } else { corrupt(change, nothing, cx) };
     }
-    for id in members {
-        let wait = change.rows.waits.get(id).expect("listed above").clone();
-        if !owner_is_sound(change, &wait) {
-            let owner = match wait.owner {
-                Owner::Approval(id) => id.to_string(),
-                Owner::Timer(id) => id.to_string(),
-            };
-            return corrupt(change, owner);
-        }
-        if let Owner::Approval(approval) = wait.owner
-            && change.rows.approvals.get(approval).is_some_and(|a| !a.is_pending())
+    for member in &members {
+        if let Owner::Approval(id) = member.owner
+            && change.rows.approvals.get(id).is_some_and(|a| !a.is_pending())
         {
-            step::end_wait(change, id, Digest::of(approval.to_string()));
+            step::end_wait(change, member.id, Digest::of(id.to_string()));
+            if step::member_ended(change, None) {
+                return true;
+            }
         }
     }
-    step::return_if_satisfied(change, None)
+    for member in &members {
+        if change.run().status().is_parked() && member.due_at.is_some_and(|due| cx.now >= due) {
+            expire::end_due(change, member, cx);
+        }
+    }
+    false
 }
 
-fn corrupt(change: &mut Change, owner: String) -> bool {
+fn corrupt(change: &mut Change, owner: String, cx: &mut Cx<'_>) -> bool {
     let failure = Failure { code: Code::WaitCorrupt, message: format!("wait corrupt: {owner}"), detail: None };
-    expire::fail_parked(change, failure);
+    expire::fail_parked(change, failure, cx);
     true
 }
 
 /// Drives what a stopping run still waits for.
-fn stopping(change: &mut Change, reach: Reach, cx: &mut Cx<'_>) -> bool {
+fn stopping(change: &mut Change, reach: Reach, patience: Patience, cx: &mut Cx<'_>) -> bool {
     if let Phase::Stopping { hop: Some(claim), .. } = &change.run().phase {
         let claim = claim.clone();
         if !lost(&claim, reach, cx) {
@@ -264,16 +250,17 @@ fn stopping(change: &mut Change, reach: Reach, cx: &mut Cx<'_>) -> bool {
     for id in change.rows.calls.keys(Call::in_flight) {
         let call = change.rows.calls.get(id).expect("listed above");
         let gate = call.gate().expect("a call in flight has its gate");
-        let limit = Duration::from_millis(u64::from(call.timeout_ms)) + crate::limits::BEYOND_TOOL_LIMIT;
+        let limit = Duration::from_millis(u64::from(call.timeout_ms)) + patience.beyond_tool_limit;
         if cx.now < gate.at + limit {
             continue;
         }
         if call.effect == Effect::Write {
-            step::ambiguous(change, id);
-            ask_settle(change, id, cx);
+            settle::ambiguous(change, id);
+            // A full wait set is no reason to guess; the call stays ambiguous and is listed as such.
+            let _ = settle::ask(change, id, cx);
         } else {
             step::acknowledge(change, crate::obligation::Subject::Call(id), "limit");
         }
     }
-    step::contain(change)
+    step::contain(change, cx)
 }

@@ -86,15 +86,3 @@ pub(super) fn unreachable(approval: &Approval) -> bool {
     let left = rule.principals.iter().filter(everywhere).filter(|id| !gone(id)).count();
     left < rule.quorum as usize
 }
-
-/// The rule of a settle question: who may decide the call may say what became of it, alone, with a reason (C-240).
-pub(super) fn settle(asked: Option<&Approval>, default: Obligation) -> Obligation {
-    let base = asked.map_or(default, |approval| approval.obligation.clone());
-    Obligation {
-        quorum: 1,
-        reject_quorum: 1,
-        reason: crate::policy::ReasonRule::Always,
-        edit: crate::policy::Edit::No,
-        ..base
-    }
-}

@@ -3,6 +3,7 @@
 //! Invariant: [`enter`] is the only place that replaces a run's phase with one of another status, and it refuses every
 //! pair that the edge table does not have.
 
+use super::{Cx, settle};
 use crate::approval::{self, Approval};
 use crate::call::{self, Applied, Outcome, OutcomeStatus, ReceiptFacts, ReceiptOutcome};
 use crate::code::Code;
@@ -72,25 +73,17 @@ pub(super) fn take(change: &mut Change, taker: Taker) {
     enter(change, Edge(3), Phase::Active { hardware: false, claim }, Charge::default(), facts);
 }
 
-/// Whether the wait set of a parked run, or of one about to park, lets it return.
-pub(super) fn satisfied(change: &Change, mode: WaitMode) -> bool {
-    let ended = change.rows.waits.iter().filter(|w| w.is_ended()).count();
-    let parked = change.rows.waits.iter().filter(|w| w.state == wait::State::Parked).count();
-    match mode {
-        WaitMode::Any | WaitMode::First => ended > 0,
-        WaitMode::All => ended > 0 && parked == 0,
-    }
-}
-
-/// E-9, if the run is parked and its set is satisfied; E-3 follows where a worker of this process has room.
+/// E-9, now that a member of the set on which the run is parked has ended, if that satisfies the set;
+/// E-3 follows where a worker of this process has room.
 ///
 /// What is still open becomes `live` and stays decidable; in mode `first` it is closed.
-pub(super) fn return_if_satisfied(change: &mut Change, taker: Option<Taker>) -> bool {
+pub(super) fn member_ended(change: &mut Change, taker: Option<Taker>) -> bool {
     let Phase::Parked { mode, .. } = change.run().phase else { return false };
-    if !satisfied(change, mode) {
+    let open = change.rows.waits.keys(|w| w.state == wait::State::Parked);
+    if mode == WaitMode::All && !open.is_empty() {
         return false;
     }
-    for id in change.rows.waits.keys(|w| w.state == wait::State::Parked) {
+    for id in open {
         if mode == WaitMode::First {
             close_wait(change, id, ABANDONED);
         } else if let Some(wait) = change.rows.waits.edit(id) {
@@ -104,11 +97,15 @@ pub(super) fn return_if_satisfied(change: &mut Change, taker: Option<Taker>) -> 
     true
 }
 
-/// Marks a wait as ended by its owner; the hop that takes it deletes the row.
-pub(super) fn end_wait(change: &mut Change, id: WaitId, outcome: Digest) {
-    if let Some(wait) = change.rows.waits.edit(id) {
+/// Marks a wait as ended by its owner; the hop that takes it deletes the row. Whether it was a member of the set on
+/// which the run is parked: only the end of such a one may return the run.
+pub(super) fn end_wait(change: &mut Change, id: WaitId, outcome: Digest) -> bool {
+    let Some(wait) = change.rows.waits.edit(id) else { return false };
+    let member = wait.state == wait::State::Parked;
+    if wait.is_open() {
         wait.state = wait::State::Ended { outcome };
     }
+    member
 }
 
 /// Closes a wait for good. Its approval is cancelled, unless it settles an effect: that question outlives everything
@@ -165,7 +162,7 @@ pub(super) fn close_questions(change: &mut Change, by: &str) {
 
 /// Stops a run: closes its questions, opens an obligation for its hop and for each call in flight, and ends it
 /// at once where there is none (E-16 with E-17, E-14 or E-13, E-15 with E-18, E-4).
-pub(super) fn stop(change: &mut Change, stop: Stop, edges: StopEdges, charge: Charge) {
+pub(super) fn stop(change: &mut Change, stop: Stop, edges: StopEdges, charge: Charge, cx: &mut Cx<'_>) {
     close_questions(change, stop.closes_by());
     let hop = match &change.run().phase {
         Phase::Active { claim, .. } => Some(claim.clone()),
@@ -174,7 +171,7 @@ pub(super) fn stop(change: &mut Change, stop: Stop, edges: StopEdges, charge: Ch
     let in_flight = change.rows.calls.keys(call::Call::in_flight);
     let hop = hop.filter(|_| edges.hop_must_acknowledge || !in_flight.is_empty());
     if let (true, Some(direct)) = (hop.is_none() && in_flight.is_empty(), edges.direct) {
-        return finish(change, direct, stop.end(), charge);
+        return finish(change, direct, stop.end(), charge, cx);
     }
     let seq = change.run().seq;
     if hop.is_some() {
@@ -188,7 +185,7 @@ pub(super) fn stop(change: &mut Change, stop: Stop, edges: StopEdges, charge: Ch
         Stop::Fail(failure) => failure_facts(failure),
     };
     enter(change, edges.stopping, Phase::Stopping { end: stop, hop }, charge, facts);
-    contain(change);
+    contain(change, cx);
 }
 
 /// Which edges a stop may make.
@@ -230,7 +227,7 @@ pub(super) fn acknowledge(change: &mut Change, subject: Subject, by: &str) {
 }
 
 /// E-17, E-18: ends a stopping run once every obligation is acknowledged.
-pub(super) fn contain(change: &mut Change) -> bool {
+pub(super) fn contain(change: &mut Change, cx: &mut Cx<'_>) -> bool {
     let Phase::Stopping { end, hop: None } = &change.run().phase else { return false };
     if change.rows.obligations.iter().any(Obligation::is_open) {
         return false;
@@ -239,13 +236,14 @@ pub(super) fn contain(change: &mut Change) -> bool {
         Stop::Cancel { .. } => (Edge(17), end.end()),
         Stop::Fail(_) => (Edge(18), end.end()),
     };
-    finish(change, edge, end, Charge::default());
+    finish(change, edge, end, Charge::default(), cx);
     true
 }
 
 /// The final commit: what is still open is closed, calls that never ran are receipted as such, debt is written
 /// down, and the one terminal event follows the status.
-pub(super) fn finish(change: &mut Change, by: Edge, end: End, charge: Charge) {
+pub(super) fn finish(change: &mut Change, by: Edge, end: End, charge: Charge, cx: &mut Cx<'_>) {
+    settle::ask_what_is_left(change, cx);
     close_questions(change, end.closes_by());
     for id in change.rows.calls.keys(|c| matches!(c.state, call::State::Entered | call::State::Asked)) {
         never_ran(change, id);
@@ -332,35 +330,8 @@ pub(super) fn conclude_keeping_waits(change: &mut Change, id: CallId, outcome: O
     acknowledge(change, Subject::Call(id), "outcome");
 }
 
-/// Records a call in flight as ambiguous (C-121), with its receipt.
-pub(super) fn ambiguous(change: &mut Change, id: CallId) {
-    let row = change.rows.calls.get(id).expect("ambiguous calls are loaded").clone();
-    let call::State::Dispatched(gate) = &row.state else { return };
-    let facts = ReceiptFacts {
-        hop: change.run().seq,
-        outcome: ReceiptOutcome::Ambiguous,
-        code: None,
-        applied: Applied::Unknown,
-        result: None,
-        policy: asked_under(change, &row),
-        gate_at: Some(gate.at),
-        attempt: gate.attempt,
-        ended_at: change.now,
-        settles: None,
-    };
-    let digest = change.receipt(id, &facts);
-    if let Some(approval) = row.approval {
-        end_yes(change, approval, approval::Ending::Ambiguous);
-    }
-    change.event(Kind::CallAmbiguous, Facts::new().with("call", id).with("tool", &row.tool.name));
-    let gate = gate.clone();
-    let row = change.rows.calls.edit(id).expect("loaded above");
-    row.state = call::State::Ambiguous(gate);
-    row.receipt = Some(digest);
-    acknowledge(change, Subject::Call(id), "ambiguous");
-}
-
-fn asked_under(change: &Change, call: &call::Call) -> Option<Digest> {
+/// The version of the policy under which a person was asked about the call.
+pub(super) fn asked_under(change: &Change, call: &call::Call) -> Option<Digest> {
     call.approval.and_then(|id| change.rows.approvals.get(id)).map(|a| a.binding.policy)
 }
 

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{APPROVAL_LEASE, APPROVAL_LEASE_MAX, BODY_BYTES, DAY, HOUR, MINUTE, SECOND, bytes_text};
 use crate::code::Code;
+use crate::command::Patience;
 use crate::fields::Fault;
 use crate::time::{duration_text, format_duration};
 
@@ -121,6 +122,11 @@ settings! {
 }
 
 impl WorkerSettings {
+    /// What a recovery pass under these settings bears.
+    pub fn patience(&self) -> Patience {
+        Patience { continuations: self.continuations, beyond_tool_limit: self.beyond_tool_limit }
+    }
+
     /// What start refuses; pointers begin at the section.
     pub fn check(&self) -> Vec<Fault> {
         let mut faults = Vec::new();

@@ -4,15 +4,15 @@
 use protocol::approval::{self, Approval, Method, Verdict};
 use protocol::call::{Call, Identity, RecoveryClass, State, ToolRef};
 use protocol::command::{
-    Act, Admit, Answer, Ask, Caller, Cancel, Claim, Command, Decide, Hop, KnownKey, NewCheckpoint, Progress, Reach,
-    Taker,
+    Act, Admit, Answer, Ask, Caller, Cancel, Claim, Command, Decide, Hop, KnownKey, NewCheckpoint, Patience, Progress,
+    Reach, Recover, Taker,
 };
 use protocol::decide::{Cx, Decision, Loaded, decide};
 use protocol::digest::Digest;
 use protocol::event::Event;
 use protocol::id::{ApprovalId, CallId, Ids, RequestId, RunId, WaitId, WorkerId};
 use protocol::journal::{Entropy, Entry, Other};
-use protocol::limits::Limits;
+use protocol::limits::{Limits, WorkerSettings};
 use protocol::policy::{Edit, Obligation, OnExpiry, Strength, Terms};
 use protocol::principal::{Kind, Principal, Rights, Roles};
 use protocol::refusal::Refusal;
@@ -32,6 +32,7 @@ pub(crate) struct World {
     pub(crate) now: Time,
     pub(crate) registry: Registry,
     pub(crate) limits: Limits,
+    pub(crate) patience: Patience,
     pub(crate) rows: Option<Rows>,
     /// Every approval and call there ever was.
     pub(crate) approvals: BTreeMap<ApprovalId, Approval>,
@@ -118,6 +119,7 @@ impl World {
             now: Time::from_millis(1_000_000),
             registry,
             limits: Limits::default(),
+            patience: WorkerSettings::default().patience(),
             rows: None,
             approvals: BTreeMap::new(),
             calls: BTreeMap::new(),
@@ -452,8 +454,12 @@ impl World {
     }
 
     pub(crate) fn recover(&mut self) -> Answer {
-        let run = self.run().id;
-        self.give(Command::Recover { run, reach: Reach::Lapsed }).expect("recovery answers")
+        self.recover_as(Reach::Lapsed)
+    }
+
+    pub(crate) fn recover_as(&mut self, reach: Reach) -> Answer {
+        let command = Command::Recover(Recover { run: self.run().id, reach, patience: self.patience });
+        self.give(command).expect("recovery answers")
     }
 
     pub(crate) fn dispatch(&mut self, call: CallId) -> Result<Answer, Refusal> {

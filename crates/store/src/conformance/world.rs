@@ -13,6 +13,7 @@ use protocol::digest::Digest;
 use protocol::id::{ApprovalId, CallId, Id, Ids, RequestId, RunId, WaitId, WorkerId};
 use protocol::journal::{Entropy, Entry, Other};
 use protocol::json::{self, Canonical};
+use protocol::limits::WorkerSettings;
 use protocol::policy::{Obligation, Policy, Strength, Terms};
 use protocol::principal::Principal;
 use protocol::registry::{self, Apply, NewTool, Register};
@@ -352,7 +353,8 @@ impl World {
     }
 
     pub async fn recover(&self, run: RunId, reach: Reach) -> (Run, bool) {
-        self.settle(Command::Recover { run, reach }).await.expect("recovery is accepted")
+        let patience = WorkerSettings::default().patience();
+        self.settle(Command::Recover(Recover { run, reach, patience })).await.expect("recovery is accepted")
     }
 
     pub async fn cancel(&self, run: RunId) -> Told<(Run, bool)> {

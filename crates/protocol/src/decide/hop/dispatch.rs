@@ -71,7 +71,6 @@ fn pass(change: &mut Change, id: CallId) {
         let wait = approval.wait;
         change.rows.waits.remove(wait);
     }
-    change.rows.run.continuations = 0;
     change.event(Kind::CallDispatched, facts);
 }
 

@@ -40,12 +40,15 @@ pub(super) fn hop(hop: Hop, rows: Rows, cx: &mut Cx<'_>) -> Decision {
             return dispatch::dispatch(change, call, arguments, operands, grant, cx);
         }
         Act::Park { checkpoint, mode, taker } => park(&mut change, cx, checkpoint, mode, charge).map(|()| {
-            step::return_if_satisfied(&mut change, taker);
+            // Every wait of the run is a member, so one that has ended already counts.
+            if change.rows.waits.iter().any(wait::Wait::is_ended) {
+                step::member_ended(&mut change, taker);
+            }
         }),
         Act::HandBack { checkpoint } => hand_back(&mut change, cx, checkpoint, charge),
-        Act::Finish { result } => done(&mut change, result, charge),
+        Act::Finish { result } => done(&mut change, result, charge, cx),
         Act::Fail(failure) => {
-            fail(&mut change, failure, charge);
+            fail(&mut change, failure, charge, cx);
             Ok(())
         }
         Act::Acknowledge => Err(Refusal::new(Code::IllegalTransition, "the run is not stopping")),
@@ -79,7 +82,7 @@ fn stopping(hop: Hop, rows: Rows, cx: &mut Cx<'_>) -> Decision {
     if acknowledges {
         acknowledge_hop(&mut change, "worker");
     }
-    step::contain(&mut change);
+    step::contain(&mut change, cx);
     stored(change)
 }
 
@@ -108,6 +111,10 @@ fn park(
     let Some(on) = step::parked_on(change) else {
         return Err(Refusal::new(Code::WaitUnsafe, "there is nothing to wait for"));
     };
+    let one_kind = change.rows.waits.iter().all(|w| w.owner.parks() == on);
+    if mode == WaitMode::All && !one_kind {
+        return Err(Refusal::new(Code::WaitUnsafe, "waiting for all of a set needs waits of one kind"));
+    }
     save(change, checkpoint, cx)?;
     for id in change.rows.waits.keys(|w| w.state == wait::State::Live) {
         let row = change.rows.waits.edit(id).expect("listed above");
@@ -120,7 +127,6 @@ fn park(
         .flag("snapshot", saved.snapshot.is_some())
         .list("waits", change.rows.waits.iter().map(|w| w.id));
     step::enter(change, Edge(7), Phase::Parked { on, mode }, charge, facts);
-    change.rows.run.continuations = 0;
     Ok(())
 }
 
@@ -140,7 +146,7 @@ fn hand_back(
 }
 
 /// E-12. A run with a call in flight or unsettled is never DONE.
-fn done(change: &mut Change, result: NewBody, charge: Charge) -> Result<(), Refusal> {
+fn done(change: &mut Change, result: NewBody, charge: Charge, cx: &mut Cx<'_>) -> Result<(), Refusal> {
     let open = change
         .rows
         .calls
@@ -156,14 +162,14 @@ fn done(change: &mut Change, result: NewBody, charge: Charge) -> Result<(), Refu
     let body = result.body;
     change.rows.run.budget.body_bytes += u64::from(body.len);
     change.bodies.push(result);
-    step::finish(change, Edge(12), End::Done { result: body }, charge);
+    step::finish(change, Edge(12), End::Done { result: body }, charge, cx);
     Ok(())
 }
 
 /// E-13, or E-14 where a call is in flight: the claim was proved first, so only now are questions closed.
-fn fail(change: &mut Change, failure: Failure, charge: Charge) {
+fn fail(change: &mut Change, failure: Failure, charge: Charge, cx: &mut Cx<'_>) {
     let edges = step::StopEdges { stopping: Edge(14), direct: Some(Edge(13)), hop_must_acknowledge: false };
-    step::stop(change, Stop::Fail(failure), edges, charge);
+    step::stop(change, Stop::Fail(failure), edges, charge, cx);
 }
 
 /// Replaces the run's checkpoint as a whole.
@@ -193,6 +199,7 @@ fn save(change: &mut Change, new: NewCheckpoint, cx: &Cx<'_>) -> Result<(), Refu
         body: new.body.body,
         snapshot,
     });
+    run.continuations = 0;
     change.bodies.push(new.body);
     Ok(())
 }

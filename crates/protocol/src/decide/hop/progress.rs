@@ -6,7 +6,7 @@ use crate::approval::{self, Approval, Binding};
 use crate::call::{self, OutcomeStatus, State};
 use crate::code::Code;
 use crate::command::{Ask, Concluded, Conclusion, Progress};
-use crate::decide::{Cx, step};
+use crate::decide::{Cx, settle, step};
 use crate::event::{Facts, Kind};
 use crate::journal::{Entry, Row};
 use crate::refusal::Refusal;
@@ -45,6 +45,10 @@ pub(super) fn apply(change: &mut Change, progress: Progress, cx: &mut Cx<'_>) ->
         open_timer(change, wait, cx)?;
     }
     for ask in progress.asks {
+        if ask.kind == approval::Kind::Settle {
+            let detail = "a settle question is asked by what makes its call ambiguous";
+            return Err(Refusal::new(Code::InvalidRequest, detail));
+        }
         publish(change, ask, cx)?;
     }
     for conclusion in progress.conclusions {
@@ -189,7 +193,10 @@ fn open_timer(change: &mut Change, timer: crate::command::Timer, cx: &Cx<'_>) ->
     let Some(call) = change.rows.calls.edit(timer.call) else {
         return Err(Refusal::new(Code::NotFound, format!("there is no open call {}", timer.call)));
     };
-    call.state = State::Asked;
+    // A call that waits to be looked up again stays ambiguous (C-236).
+    if call.state == State::Entered {
+        call.state = State::Asked;
+    }
     let wait = Wait {
         id: timer.wait,
         run: change.run().id,
@@ -207,7 +214,7 @@ fn open_timer(change: &mut Change, timer: crate::command::Timer, cx: &Cx<'_>) ->
     Ok(())
 }
 
-fn conclude(change: &mut Change, conclusion: Conclusion, cx: &Cx<'_>) -> Result<(), Refusal> {
+fn conclude(change: &mut Change, conclusion: Conclusion, cx: &mut Cx<'_>) -> Result<(), Refusal> {
     let id = conclusion.call;
     let Some(call) = change.rows.calls.get(id) else {
         return Err(Refusal::new(Code::AlreadyCompleted, format!("{id} has its outcome already")));
@@ -220,13 +227,13 @@ fn conclude(change: &mut Change, conclusion: Conclusion, cx: &Cx<'_>) -> Result<
             let at = outcome.at.min(change.now);
             step::conclude(change, id, call::Outcome { gate, at, ..outcome });
         }
-        Concluded::Ambiguous { settle } => {
+        Concluded::Ambiguous { ask } => {
             if call.effect != Effect::Write || !matches!(call.state, State::Dispatched(_) | State::Ambiguous(_)) {
                 return Err(Refusal::new(Code::NotDispatched, format!("{id} cannot be ambiguous")));
             }
-            step::ambiguous(change, id);
-            if let Some(ask) = settle {
-                publish(change, *ask, cx)?;
+            settle::ambiguous(change, id);
+            if ask {
+                settle::ask(change, id, cx)?;
             }
         }
         Concluded::Attempt => attempt(change, id)?,

@@ -230,14 +230,12 @@ fn an_unknown_outcome_is_ambiguous_until_a_person_says() {
     world.admit();
     world.claim(1).expect("claimed");
     let id = in_flight(&mut world);
-    let call = world.calls[&id].clone();
-    let mut ask = world.ask(&call, obligation());
-    ask.kind = protocol::approval::Kind::Settle;
-    let end = Concluded::Ambiguous { settle: Some(Box::new(ask.clone())) };
+    let end = Concluded::Ambiguous { ask: true };
     let progress = Progress { conclusions: vec![Conclusion { call: id, end }], ..Progress::default() };
     world.hop(progress, Act::Record).expect("recorded");
+    let question = world.calls[&id].settle.expect("asked");
     assert!(matches!(world.calls[&id].state, State::Ambiguous(_))); // C-121
-    assert_eq!(world.approvals[&ask.id].expires_at, None); // C-241
+    assert_eq!(world.approvals[&question].expires_at, None); // C-241
     let done = world.hop(Progress::default(), Act::Finish { result: args("1") });
     assert_eq!(refused(done), Code::WaitUnsafe); // R-23
     let progress = Progress::default();
@@ -247,8 +245,8 @@ fn an_unknown_outcome_is_ambiguous_until_a_person_says() {
     assert_eq!(world.status(), Status::AwaitingConsent); // C-237
     world.pass(Duration::from_secs(500 * 86_400));
     world.recover();
-    assert!(world.approvals[&ask.id].is_pending()); // C-241: silence settles nothing
-    let mut decide = world.decision("ana", ask.id, Verdict::Happened);
+    assert!(world.approvals[&question].is_pending()); // C-241: silence settles nothing
+    let mut decide = world.decision("ana", question, Verdict::Happened);
     decide.answer = Some(protocol::command::Answered { body: args(r#"{"ok":true}"#), fault: None });
     world.give(protocol::command::Command::Decide(Box::new(decide))).expect("settled");
     let outcome = world.calls[&id].outcome().expect("ended").clone();

@@ -58,7 +58,7 @@ fn moves() -> impl Strategy<Value = Move> {
         6 => (any::<bool>(), 0..4_u8).prop_map(|(write, recovery)| Move::Enter { write, recovery }),
         6 => (0..4_usize, 1..3_u32, any::<bool>()).prop_map(|(index, quorum, fails)| Move::Ask { index, quorum, fails }),
         6 => (0..4_usize).prop_map(Move::Dispatch),
-        6 => (0..4_usize, 0..4_u8).prop_map(|(index, end)| Move::Conclude { index, end }),
+        6 => (0..4_usize, 0..5_u8).prop_map(|(index, end)| Move::Conclude { index, end }),
         5 => any::<bool>().prop_map(|all| Move::Park { all }),
         1 => Just(Move::HandBack),
         1 => Just(Move::Finish),
@@ -93,10 +93,7 @@ fn play(world: &mut World, step: Move) {
             let Some(call) = world.calls.values().nth(index).cloned() else { return };
             let rule = Obligation { quorum, ..obligation() };
             let rule = if fails { expiring(rule, OnExpiry::Fail) } else { rule };
-            let mut ask = world.ask(&call, rule);
-            if call.gate().is_some() {
-                ask.kind = protocol::approval::Kind::Settle;
-            }
+            let ask = world.ask(&call, rule);
             drop(world.hop(Progress { asks: vec![ask], ..Progress::default() }, Act::Record));
         }
         Move::Dispatch(index) => {
@@ -120,7 +117,11 @@ fn play(world: &mut World, step: Move) {
                     },
                 ),
                 2 => Progress {
-                    conclusions: vec![Conclusion { call: id, end: Concluded::Ambiguous { settle: None } }],
+                    conclusions: vec![Conclusion { call: id, end: Concluded::Ambiguous { ask: false } }],
+                    ..Progress::default()
+                },
+                3 => Progress {
+                    conclusions: vec![Conclusion { call: id, end: Concluded::Ambiguous { ask: true } }],
                     ..Progress::default()
                 },
                 _ => Progress {

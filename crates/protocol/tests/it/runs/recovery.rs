@@ -5,7 +5,7 @@ use crate::world::{World, args, obligation, worker};
 use protocol::approval::Verdict;
 use protocol::call::{RecoveryClass, State};
 use protocol::code::Code;
-use protocol::command::{Act, Answer, Command, Progress, Reach};
+use protocol::command::{Act, Answer, Command, Progress, Reach, Recover};
 use protocol::delivery::{Cause, Mode};
 use protocol::journal::Entry;
 use protocol::run::{Kind, Status};
@@ -47,11 +47,8 @@ fn claims_of_other_starts_are_lapsed_by_proof() {
     let mut world = World::new();
     world.admit();
     world.claim(1).expect("claimed");
-    let run = world.run().id;
-    let mine = Command::Recover { run, reach: Reach::Others(worker(1)) };
-    assert!(matches!(world.give(mine), Ok(Answer::Settled { changed: false, .. })));
-    let others = Command::Recover { run, reach: Reach::Others(worker(2)) };
-    assert!(matches!(world.give(others), Ok(Answer::Settled { changed: true, .. })));
+    assert!(matches!(world.recover_as(Reach::Others(worker(1))), Answer::Settled { changed: false, .. }));
+    assert!(matches!(world.recover_as(Reach::Others(worker(2))), Answer::Settled { changed: true, .. }));
     assert_eq!(world.status(), Status::Queued);
 }
 
@@ -183,7 +180,8 @@ fn a_parked_run_whose_owner_is_missing_is_corrupt() {
     let mut cx =
         protocol::decide::Cx { now: world.now, ids: &mut ids, registry: &world.registry, limits: &world.limits };
     let loaded = protocol::decide::Loaded::Rows(Box::new(world.rows.clone().expect("rows")));
-    let decision = protocol::decide::decide(Command::Recover { run, reach: Reach::Lapsed }, loaded, &mut cx);
+    let recover = Recover { run, reach: Reach::Lapsed, patience: world.patience };
+    let decision = protocol::decide::decide(Command::Recover(recover), loaded, &mut cx);
     let change = decision.change.expect("R-315: ended");
     let failure = change.rows.run.failure().expect("failed").clone();
     assert_eq!(failure.code, Code::WaitCorrupt);
