@@ -6,6 +6,7 @@ use protocol::approval::Kind;
 use protocol::builtin;
 use protocol::call::{Call, State};
 use protocol::code::Code;
+use protocol::digest::Digest;
 use protocol::json::{Canonical, Value};
 use protocol::limits::RENDER_BYTES;
 use protocol::policy::{Judgement, Obligation, Question, Terms};
@@ -49,18 +50,23 @@ pub(crate) fn judge(hop: &Hop, call: &Call, asked: &Canonical) -> (Judged, Optio
         Ok(arguments) => arguments,
         Err(judged) => return (judged, None),
     };
-    // C-243: while a write is ambiguous, the same effect is not started again.
-    let same = |other: &Call| {
-        matches!(other.state, State::Ambiguous(_))
-            && other.tool.name == call.tool.name
-            && other.arguments.digest == arguments.digest()
-    };
-    if let Some(other) = hop.calls.values().find(|other| same(other)) {
-        let question = other.settle.map_or_else(String::new, |id| format!(" ({id} asks what happened)"));
-        let message = format!("the same effect awaits settling{question}");
+    if let Some(message) = awaits_settling(hop, call, arguments.digest()) {
         return (Judged::denied(Code::EffectAmbiguous, message), Some(arguments));
     }
     (by_policy(hop, tool, &arguments), Some(arguments))
+}
+
+/// C-243: while a write is ambiguous, the same effect is not started by another call.
+pub(crate) fn awaits_settling(hop: &Hop, call: &Call, arguments: Digest) -> Option<String> {
+    let same = |other: &&Call| {
+        matches!(other.state, State::Ambiguous(_))
+            && other.id != call.id
+            && other.tool.name == call.tool.name
+            && other.arguments.digest == arguments
+    };
+    let other = hop.calls.values().find(same)?;
+    let question = other.settle.map_or_else(String::new, |id| format!(" ({id} asks what happened)"));
+    Some(format!("the same effect awaits settling{question}"))
 }
 
 /// Step 8.
@@ -76,15 +82,25 @@ fn in_plan<'a>(hop: &'a Hop, call: &Call) -> Result<&'a PinnedTool, Judged> {
             return Err(Judged::denied(Code::ToolBudgetExceeded, format!("calls of {name} exceeded: {made} > {most}")));
         }
     }
+    authority(hop, tool).map_err(|(code, detail)| Judged::denied(code, detail))?;
+    Ok(tool)
+}
+
+/// Whether the tool may still be used as the plan has it: not withdrawn, its grant not revoked, the plan not ended.
+pub(crate) fn authority(hop: &Hop, tool: &PinnedTool) -> Result<(), (Code, String)> {
     let registry = hop.inner.ledger.registry();
+    let name = &tool.spec.name;
     let registered = registry.tools.get(name).and_then(|versions| versions.get(&tool.spec.version));
     if registered.is_some_and(|row| row.withdrawn_at.is_some()) {
-        return Err(Judged::denied(Code::ToolUnavailable, format!("{name} was withdrawn")));
+        return Err((Code::ToolUnavailable, format!("{name} was withdrawn")));
     }
     if registry.revoked_grants.contains(&tool.grant_digest) {
-        return Err(Judged::denied(Code::AuthorityUnavailable, "authority unavailable: revoked"));
+        return Err((Code::AuthorityUnavailable, "authority unavailable: revoked".to_owned()));
     }
-    Ok(tool)
+    if hop.run.settings.not_after.is_some_and(|end| hop.inner.now() >= end) {
+        return Err((Code::AuthorityUnavailable, "authority unavailable: expired".to_owned()));
+    }
+    Ok(())
 }
 
 /// Step 9: size, defaults where the tool declares them, schema, and what only the connector can judge.

@@ -9,5 +9,5 @@ mod judge;
 mod request;
 
 pub(crate) use builtin::instant;
-pub(crate) use judge::{Judged, judge};
+pub(crate) use judge::{Judged, authority, awaits_settling, judge};
 pub(crate) use request::{Asked, Refused, Request, read, too_large};

@@ -3,13 +3,14 @@
 //! Invariant: a `write`'s handler starts only after its gate is stored, and the guest sees its outcome only after that is
 //! stored too (C-95 to C-98).
 
+use super::line::{self, Errand, Line};
 use super::settle;
 use super::state::{Hop, Out};
 use super::turn::Turn;
 use crate::broker::{self, Asked, Judged};
 use crate::clock::monotonic;
 use crate::failpoint;
-use crate::tools::{Dispatch, Ended};
+use crate::tools::{Dispatch, Ended, Slot};
 use crate::worker::{Stop, Waiting};
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
@@ -23,10 +24,9 @@ use protocol::id::CallId;
 use protocol::journal::{Entry, Other};
 use protocol::json::Canonical;
 use protocol::policy::OnExpiry;
-use protocol::tool::{Effect, Recovery};
+use protocol::tool::{Effect, OnCancel, Recovery};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
@@ -45,6 +45,11 @@ type Work = FuturesUnordered<BoxFuture<'static, (CallId, Done)>>;
 /// What a piece of work brought.
 pub(super) enum Done {
     Handled(Ended),
+    /// What the engine's own call `by` found out.
+    Looked {
+        by: CallId,
+        ended: Ended,
+    },
     /// Time for the next attempt at settling (C-230, C-231).
     AttemptDue,
 }
@@ -53,9 +58,13 @@ pub(super) enum Done {
 pub(super) struct Drive {
     pub(super) turn: Turn,
     judged: BTreeMap<CallId, Judged>,
+    /// Calls that wait for a place with their tool.
+    pub(super) line: Line,
     pub(super) work: Work,
-    /// Calls with a piece of work in `work`.
+    /// Calls with a place in `line` or a piece of work in `work`.
     pub(super) busy: BTreeSet<CallId>,
+    /// Cuts the handler of a call, if its tool wants that of a cancel (C-22).
+    pub(super) cuts: BTreeMap<CallId, CancellationToken>,
     hot_until: Option<Instant>,
     /// Attempts at settling made by this hop, by call.
     pub(super) attempts: BTreeMap<CallId, u32>,
@@ -66,8 +75,10 @@ impl Drive {
         Drive {
             turn,
             judged: BTreeMap::new(),
+            line: Line::new(),
             work: Work::new(),
             busy: BTreeSet::new(),
+            cuts: BTreeMap::new(),
             hot_until: None,
             attempts: BTreeMap::new(),
         }
@@ -164,12 +175,13 @@ pub(super) async fn drive(hop: &mut Hop, drive: &mut Drive) -> Result<Driven, Ou
             step(hop, drive, id).await?;
         }
         let ended = drive.turn.calls.iter().all(|id| hop.call(*id).is_ended());
-        if ended && drive.work.is_empty() {
+        let idle = drive.work.is_empty() && drive.line.is_empty();
+        if ended && idle {
             hop.live.waits(None);
             hop.flush_if_large().await?;
             return Ok(Driven::Complete);
         }
-        if !drive.work.is_empty() {
+        if !idle {
             work_or_bell(hop, drive).await?;
         } else if wait_hot(hop, drive).await? == Driven::Blocked {
             return Ok(Driven::Blocked);
@@ -314,7 +326,7 @@ pub(super) async fn arguments(hop: &mut Hop, id: CallId) -> Result<Canonical, Ou
         .ok_or_else(|| Out::fail(Code::CheckpointInvalid, "checkpoint invalid: arguments are no canonical JSON"))
 }
 
-/// Passes the gate, durable for a `write` and for whatever a person was asked, and starts the handler (steps 14 to 16).
+/// Begins to start a call: what a built-in tool answers at once, else a place in the line for its tool (C-250).
 async fn start(hop: &mut Hop, drive: &mut Drive, id: CallId) -> Result<(), Out> {
     let call = hop.call(id).clone();
     let arguments = arguments(hop, id).await?;
@@ -331,14 +343,27 @@ async fn start(hop: &mut Hop, drive: &mut Drive, id: CallId) -> Result<(), Out> 
         deny(hop, id, Code::ToolUnavailable, &unready.detail, None::<()>);
         return Ok(());
     }
-    // C-250: a place is waited for before the gate, so that the tool's time does not run in the line.
-    let slot = tokio::select! {
-        slot = hop.inner.connectors.slot(&tool.spec) => slot,
-        () = stop_rings(&hop.live) => return Ok(()),
-    };
+    line::enter(hop, drive, id, &call.tool.name, Errand::Start { arguments });
+    Ok(())
+}
+
+/// With a place taken, passes the gate, durable for a `write` and for whatever a person was asked, and starts the handler
+/// (steps 15 and 16).
+pub(super) async fn pass(
+    hop: &mut Hop,
+    drive: &mut Drive,
+    id: CallId,
+    arguments: Canonical,
+    slot: Slot,
+) -> Result<(), Out> {
+    let call = hop.call(id).clone();
+    if let Some(code) = broker::awaits_settling(hop, &call, call.arguments.digest) {
+        deny(hop, id, Code::EffectAmbiguous, &code, None::<()>);
+        return Ok(());
+    }
     if call.effect == Effect::Write || call.state == State::Asked {
-        let act =
-            Act::Dispatch { call: id, arguments: arguments.clone(), operands: Vec::new(), grant: tool.grant_digest };
+        let grant = hop.pinned.tools[&call.tool.name].grant_digest;
+        let act = Act::Dispatch { call: id, arguments: arguments.clone(), operands: Vec::new(), grant };
         failpoint::hit("gate.before");
         match hop.commit(act).await? {
             Answer::Dispatched { attempt } => {
@@ -373,13 +398,15 @@ fn ask_anew(hop: &mut Hop, drive: &mut Drive, id: CallId, arguments: &Canonical)
 }
 
 /// Starts the handler of a call that passed its gate.
-pub(super) fn handle(hop: &Hop, drive: &mut Drive, id: CallId, arguments: Canonical, slot: crate::tools::Slot) {
+pub(super) fn handle(hop: &Hop, drive: &mut Drive, id: CallId, arguments: Canonical, slot: Slot) {
     let call = hop.call(id);
     let key = call.key();
     let pinned = hop.pinned.clone();
     let connectors = hop.inner.connectors.clone();
     let name = call.tool.name.clone();
+    let cut = CancellationToken::new();
     drive.busy.insert(id);
+    drive.cuts.insert(id, cut.clone());
     drive.work.push(Box::pin(async move {
         let tool = &pinned.tools[&name];
         failpoint::hit("handler.before");
@@ -389,7 +416,7 @@ pub(super) fn handle(hop: &Hop, drive: &mut Drive, id: CallId, arguments: Canoni
                 grant: &tool.grant,
                 arguments: &arguments,
                 key: Some(&key),
-                cancel: CancellationToken::new(),
+                cancel: cut,
                 slot,
             })
             .await;
@@ -403,6 +430,10 @@ async fn work_or_bell(hop: &mut Hop, drive: &mut Drive) -> Result<(), Out> {
         Some((id, done)) = drive.work.next() => {
             drive.busy.remove(&id);
             settle::done(hop, drive, id, done).await
+        }
+        Some((id, errand, slot)) = drive.line.next() => {
+            drive.busy.remove(&id);
+            line::served(hop, drive, id, errand, slot).await
         }
         () = hop.live.bell.notified() => {
             hop.refresh().await
@@ -448,14 +479,19 @@ fn hot_window(hop: &Hop, drive: &Drive) -> Duration {
     wanted.map_or(hop.inner.hot_window, |wanted| wanted.min(hop.inner.hot_window))
 }
 
-/// What runs may end: a lost claim drops it, anything else waits for it and stores what came.
+/// What runs may end: a lost claim drops it, anything else waits for it and stores what came. Nothing
+/// starts any more.
 async fn finish_work(hop: &mut Hop, drive: &mut Drive, stop: Stop) -> Result<(), Out> {
+    drive.line.clear();
     if stop == Stop::Lost {
         return Ok(());
     }
+    if stop == Stop::Stopping {
+        cut_short(hop, drive);
+    }
     while let Some((id, done)) = drive.work.next().await {
         drive.busy.remove(&id);
-        if matches!(done, Done::Handled(_)) {
+        if matches!(done, Done::Handled(_) | Done::Looked { .. }) {
             settle::done(hop, drive, id, done).await?;
         }
         if hop.live.stopped() == Some(Stop::Lost) {
@@ -465,11 +501,13 @@ async fn finish_work(hop: &mut Hop, drive: &mut Drive, stop: Stop) -> Result<(),
     Ok(())
 }
 
-async fn stop_rings(live: &Arc<crate::worker::Live>) {
-    while live.stopped().is_none() {
-        live.bell.notified().await;
-    }
-    live.bell.notify_one();
+/// C-22: a cancel cuts the handlers of tools that say so; the others may end within their time.
+fn cut_short(hop: &Hop, drive: &Drive) {
+    let aborts = |id: &CallId| {
+        let tool = hop.pinned.tools.get(&hop.call(*id).tool.name);
+        tool.is_some_and(|tool| tool.spec.on_cancel == OnCancel::Abort)
+    };
+    drive.cuts.iter().filter(|(id, _)| aborts(id)).for_each(|(_, cut)| cut.cancel());
 }
 
 /// The call ends well.

@@ -6,6 +6,7 @@
 mod checkpoint;
 mod drive;
 mod end;
+mod line;
 mod open;
 mod replay;
 mod script;

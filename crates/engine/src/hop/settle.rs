@@ -276,8 +276,7 @@ pub(super) fn look(hop: &Hop, drive: &mut Drive, id: CallId, by: CallId, argumen
         let tool = &pinned.tools[&name];
         let (spec, grant) = (&tool.spec, &tool.grant);
         let cancel = CancellationToken::new();
-        let ended =
-            connectors.dispatch(Dispatch { spec, grant, arguments: &arguments, key: None, cancel, slot }).await;
+        let ended = connectors.dispatch(Dispatch { spec, grant, arguments: &arguments, key: None, cancel, slot }).await;
         (id, Done::Looked { by, ended })
     }));
 }
