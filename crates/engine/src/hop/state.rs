@@ -215,9 +215,15 @@ impl Hop {
         }
     }
 
-    /// Takes over what the ledger says, except for calls whose end here has still to be stored.
+    /// Takes over what the ledger says, except for calls whose end, question or timer has still to be stored: to forget
+    /// a question that was made here would be to ask it twice.
     pub(crate) fn take_rows(&mut self, rows: Shown) {
-        let unstored = |id: CallId| self.pending.conclusions.iter().any(|c| c.call == id);
+        let pending = &self.pending;
+        let unstored = |id: CallId| {
+            pending.conclusions.iter().any(|c| c.call == id)
+                || pending.asks.iter().any(|ask| ask.call == id)
+                || pending.timers.iter().any(|timer| timer.call == id)
+        };
         let news: Vec<Call> = rows.calls.into_iter().filter(|call| !unstored(call.id)).collect();
         self.calls.extend(news.into_iter().map(|call| (call.id, call)));
         self.approvals.extend(rows.approvals.into_iter().map(|a| (a.id, a)));

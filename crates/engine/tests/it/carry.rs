@@ -135,6 +135,35 @@ result = [type(d).__name__ for d in done]
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_write_that_runs_beside_questions_does_not_ask_them_twice() {
+    let desk = Desk::open().await;
+    let source = r#"
+first, second, gate, slept = stasis.parallel(
+    payments.refund.later(order_id="a", amount=20),
+    payments.refund.later(order_id="b", amount=300),
+    stasis.gate.later("Go on?"),
+    stasis.sleep.later(0.2),
+    errors="return",
+)
+result = [type(first).__name__, type(second).__name__, gate.status]
+"#;
+    let run = desk.run(source, "{}").await;
+    let pending = desk.pending(run.id).await;
+    let mut asked: Vec<_> = pending.iter().map(|approval| approval.call).collect();
+    asked.dedup();
+    assert_eq!((pending.len(), asked.len()), (2, 2)); // W-131 C-134
+    let (refund, gate) = match pending[0].kind() {
+        protocol::approval::Kind::Gate => (&pending[1], &pending[0]),
+        _ => (&pending[0], &pending[1]),
+    };
+    desk.decide(refund.id, Verdict::Reject).await.expect("rejected");
+    desk.decide(gate.id, Verdict::Approve).await.expect("approved");
+    let run = desk.ended(run.id).await;
+    assert_eq!(desk.result(&run).await, r#"["dict","Rejected","approved"]"#);
+    assert_eq!(desk.payments.applied().len(), 1); // a recorded no is never overruled by a second question
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_gate_asks_and_tells_the_decision() {
     let desk = Desk::open().await;
     let source = r#"

@@ -98,8 +98,11 @@ pub(in crate::decide) fn publish(change: &mut Change, ask: Ask, cx: &Cx<'_>) -> 
         return Err(Refusal::new(Code::NotFound, format!("there is no open call {}", ask.call)));
     };
     let settles = ask.kind == approval::Kind::Settle;
+    // A call has one open question at a time: a second one could be answered otherwise than the first.
+    let open =
+        call.approval.and_then(|id| change.rows.approvals.get(id)).is_some_and(|a| a.is_pending() || a.is_open_yes());
     let askable = match call.state {
-        State::Entered | State::Asked => !settles,
+        State::Entered | State::Asked => !settles && !open,
         State::Ambiguous(_) => settles && call.settle.is_none(),
         State::Dispatched(_) | State::Ended(_) => false,
     };

@@ -2,13 +2,16 @@
 
 use crate::world::{World, args, caller, expiring, obligation, person};
 use protocol::approval::{Status as Question, Verdict};
+use protocol::call::RecoveryClass;
 use protocol::code::Code;
-use protocol::command::{Answer, Command, Edit, Taker};
+use protocol::command::{Act, Answer, Command, Edit, Progress, Taker};
 use protocol::event::Kind;
+use protocol::journal::Entry;
 use protocol::json::canonicalize;
 use protocol::policy::{Edit as EditRule, Obligation, OnExpiry};
 use protocol::principal::Rights;
 use protocol::run::Status;
+use protocol::tool::Effect;
 use std::time::Duration;
 
 fn quorum(n: u32) -> Obligation {
@@ -25,6 +28,26 @@ fn a_decision_and_the_return_are_one_commit() {
     let kinds: Vec<_> = world.events[events..].iter().map(|e| e.kind.as_str()).collect();
     assert_eq!(kinds, ["approval.approved", "run.queued"]);
     assert_eq!(world.run().delivery().map(|d| d.mode), Some(protocol::delivery::Mode::Resume));
+}
+
+#[test]
+fn a_call_has_one_open_question_at_a_time() {
+    let mut world = World::new();
+    world.admit();
+    world.claim(1).expect("claimed");
+    let call = world.call(Effect::Write, RecoveryClass::Manual);
+    let first = world.ask(&call, obligation());
+    let entries = vec![Entry::Call(Box::new(call.clone()))];
+    world.hop(Progress { entries, asks: vec![first.clone()], ..Progress::default() }, Act::Record).expect("asked");
+    for answered in [false, true] {
+        if answered {
+            world.verdict("ana", first.id, Verdict::Approve).expect("approved");
+        }
+        let again = world.ask(&call, obligation());
+        let refused = world.hop(Progress { asks: vec![again], ..Progress::default() }, Act::Record);
+        assert_eq!(refused.expect_err("open already").code, Code::AlreadyDispatched);
+    }
+    assert_eq!(world.approvals.len(), 1);
 }
 
 #[test]
