@@ -5,6 +5,7 @@ mod cycle;
 mod effects;
 mod exits;
 mod home;
+mod parked;
 mod payments;
 mod people;
 mod processes;

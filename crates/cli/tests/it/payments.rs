@@ -43,10 +43,14 @@ impl Payments {
         Payments { child, ledger }
     }
 
-    /// The effects that are on disk.
+    /// The refunds that are on disk.
     pub(crate) fn ledger(&self) -> Vec<Value> {
-        let text = std::fs::read_to_string(&self.ledger).unwrap_or_default();
-        text.lines().map(|line| serde_json::from_str(line).expect("a whole line")).collect()
+        lines(&self.ledger)
+    }
+
+    /// The mails that are on disk.
+    pub(crate) fn outbox(&self) -> Vec<Value> {
+        lines(&self.ledger.with_file_name("mails.jsonl"))
     }
 }
 
@@ -55,4 +59,9 @@ impl Drop for Payments {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+fn lines(file: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    text.lines().map(|line| serde_json::from_str(line).expect("a whole line")).collect()
 }
