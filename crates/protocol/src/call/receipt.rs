@@ -81,8 +81,8 @@ impl Source<'_> {
         ReceiptId::new(record.digest())
     }
 
-    /// Every field of C-124; `digest` is that of the record without it.
-    fn record(&self, id: ReceiptId, digest: Option<Digest>) -> Record {
+    /// Every field of C-124, written once: the digest of the record without `receipt_digest` is then put in its place.
+    fn record(&self, id: ReceiptId) -> (Digest, Canonical) {
         let Source { run, call, facts, identity } = self;
         let prev = (run.receipts.len > 0).then_some(run.receipts.digest);
         let mut record = Record::new();
@@ -92,13 +92,13 @@ impl Source<'_> {
         record.text("ended_at", facts.ended_at).maybe("gate_at", facts.gate_at).maybe("grant", None::<Digest>);
         record.number("hop", facts.hop).text("key", Digest::of(call.key())).text("outcome", facts.outcome.as_str());
         record.maybe("parent", None::<&str>).text("plan", run.plan).maybe("policy", facts.policy).maybe("prev", prev);
-        if let Some(digest) = digest {
-            record.text("receipt_digest", digest);
-        }
+        let place = record.place();
         record.text("receipt_id", id).maybe("result", facts.result).text("run", call.run);
         record.text("schema", "stasis.receipt.v1").maybe("settles", facts.settles);
         record.text("tool", &call.tool.name).text("tool_digest", call.tool.digest);
-        record
+        let digest = record.digest();
+        record.insert(place, "receipt_digest", digest);
+        (digest, record.done())
     }
 }
 
@@ -107,8 +107,7 @@ impl Receipt {
     pub fn write(run: &Run, call: &Call, facts: &ReceiptFacts) -> Receipt {
         let source = Source { run, call, facts, identity: call.identity.text(call.run) };
         let id = source.id();
-        let digest = source.record(id, None).digest();
-        let record = source.record(id, Some(digest)).done();
+        let (digest, record) = source.record(id);
         Receipt { run: call.run, n: run.receipts.len, id, digest, record }
     }
 

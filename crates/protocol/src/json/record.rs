@@ -51,6 +51,23 @@ impl Record {
         }
     }
 
+    pub(crate) fn flag(&mut self, key: &'static str, value: bool) -> &mut Record {
+        self.raw(key, if value { b"true" } else { b"false" })
+    }
+
+    pub(crate) fn texts(&mut self, key: &'static str, values: &[String]) -> &mut Record {
+        self.key(key);
+        self.text.push(b'[');
+        for (at, value) in values.iter().enumerate() {
+            if at > 0 {
+                self.text.push(b',');
+            }
+            write_text(&mut self.text, value);
+        }
+        self.text.push(b']');
+        self
+    }
+
     /// Any other value, already canonical.
     pub(crate) fn value(&mut self, key: &'static str, value: &Canonical) -> &mut Record {
         self.raw(key, value.as_bytes())
@@ -62,6 +79,18 @@ impl Record {
         let digest = Digest::of(&self.text);
         self.text.pop();
         digest
+    }
+
+    /// Where the next member will be written.
+    pub(crate) fn place(&self) -> usize {
+        self.text.len()
+    }
+
+    /// Writes a text among the members that are there: at a place where others stand before and after it.
+    pub(crate) fn insert(&mut self, place: usize, key: &'static str, value: impl Display) {
+        let mut member = format!(",\"{key}\":").into_bytes();
+        write_text(&mut member, value);
+        self.text.splice(place..place, member);
     }
 
     pub(crate) fn done(mut self) -> Canonical {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
+use crate::json::{self, Canonical, Record};
 use crate::principal::Principal;
 use crate::time::duration_ms;
 
@@ -18,6 +19,16 @@ pub enum Edit {
     No,
 }
 
+impl Edit {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Edit::Yes => "yes",
+            Edit::Second => "second",
+            Edit::No => "no",
+        }
+    }
+}
+
 /// When a decision needs a reason text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -25,6 +36,16 @@ pub enum ReasonRule {
     None,
     Reject,
     Always,
+}
+
+impl ReasonRule {
+    const fn as_str(self) -> &'static str {
+        match self {
+            ReasonRule::None => "none",
+            ReasonRule::Reject => "reject",
+            ReasonRule::Always => "always",
+        }
+    }
 }
 
 /// What happens when nobody decides in time. Silence never approves.
@@ -39,6 +60,16 @@ pub enum OnExpiry {
     Fail,
 }
 
+impl OnExpiry {
+    const fn as_str(self) -> &'static str {
+        match self {
+            OnExpiry::Escalate => "escalate",
+            OnExpiry::Reject => "reject",
+            OnExpiry::Fail => "fail",
+        }
+    }
+}
+
 /// The least strength of sign-in that counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -48,6 +79,16 @@ pub enum Strength {
     StepUp,
 }
 
+impl Strength {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Strength::Link => "link",
+            Strength::Session => "session",
+            Strength::StepUp => "step_up",
+        }
+    }
+}
+
 /// Which standing grants may answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -55,6 +96,16 @@ pub enum Grants {
     Match,
     Exact,
     None,
+}
+
+impl Grants {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Grants::Match => "match",
+            Grants::Exact => "exact",
+            Grants::None => "none",
+        }
+    }
 }
 
 /// People who are eligible: by role or by name.
@@ -144,9 +195,24 @@ pub struct Obligation {
 }
 
 impl Obligation {
-    /// The record digest that the approval binds (C-56).
+    /// The record digest that the approval binds (C-56). Every question has one, so its usual form is written straight.
     pub fn digest(&self) -> Digest {
-        Digest::record(self)
+        let Obligation { quorum, reject_quorum, separate_requester, hot_ms, batch, .. } = *self;
+        let ms = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+        let mut record = Record::new();
+        record.value("also", &list(&self.also)).flag("batch", batch);
+        record.number("dispatch_within_ms", ms(self.dispatch_within)).text("edit", self.edit.as_str());
+        match &self.escalation {
+            None => record.maybe("escalation", None::<&str>),
+            Some(escalation) => record.value("escalation", &written(escalation)),
+        };
+        record.text("grants", self.grants.as_str());
+        record.maybe_number("hot_ms", hot_ms).number("lease_ms", ms(self.lease));
+        record.text("on_expiry", self.on_expiry.as_str()).texts("principals", &self.principals);
+        record.number("quorum", quorum).text("reason", self.reason.as_str()).number("reject_quorum", reject_quorum);
+        record.value("remind_ms", &list(&self.remind_ms)).texts("roles", &self.roles);
+        record.text("schema", "stasis.obligation.v1").flag("separate_requester", separate_requester);
+        record.text("strength", self.strength.as_str()).digest()
     }
 
     /// Whether the principal is eligible by role or name: in the first circle and in all others.
@@ -162,5 +228,49 @@ impl Obligation {
         let named = self.roles.is_empty() && self.also.iter().all(|circle| circle.roles.is_empty());
         let everywhere = |id: &&String| self.also.iter().all(|circle| circle.principals.contains(id));
         named.then(|| self.principals.iter().filter(everywhere).count())
+    }
+}
+
+fn list<T: Serialize>(items: &[T]) -> Canonical {
+    if items.is_empty() { Canonical::empty_array() } else { written(items) }
+}
+
+fn written(part: &(impl Serialize + ?Sized)) -> Canonical {
+    json::to_canonical(part).expect("texts and whole numbers")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::Terms;
+
+    #[test]
+    fn the_digest_is_that_of_the_record() {
+        let plain = Terms::default().resolve(false);
+        let circle = Circle { roles: vec!["a \"b\"".into()], principals: vec![] };
+        let step = Step { roles: vec!["r".into()], principals: vec!["p".into()], lease: Duration::from_secs(1) };
+        let words = [
+            (Edit::Yes, ReasonRule::None, OnExpiry::Escalate, Strength::Link, Grants::Match),
+            (Edit::Second, ReasonRule::Reject, OnExpiry::Reject, Strength::Session, Grants::Exact),
+            (Edit::No, ReasonRule::Always, OnExpiry::Fail, Strength::StepUp, Grants::None),
+        ];
+        let mut all = vec![plain.clone()];
+        for (edit, reason, on_expiry, strength, grants) in words {
+            all.push(Obligation { edit, reason, on_expiry, strength, grants, ..plain.clone() });
+        }
+        all.push(Obligation {
+            roles: vec!["x".into(), "é\u{1}".into()],
+            principals: vec!["y".into()],
+            also: vec![circle.clone(), circle],
+            escalation: Some(Escalation { steps: vec![step], then: Finally::Fail }),
+            remind_ms: vec![1, u64::MAX],
+            hot_ms: Some(0),
+            batch: !plain.batch,
+            lease: Duration::MAX,
+            ..plain
+        });
+        for obligation in all {
+            assert_eq!(obligation.digest(), Digest::record(&obligation)); // C-56
+        }
     }
 }
