@@ -32,11 +32,11 @@ pub struct Rows {
 
 /// A row that is known by a key.
 pub trait Keyed {
-    type Key: Copy + PartialEq;
+    type Key: Copy + Ord;
     fn key(&self) -> Self::Key;
 }
 
-/// Rows of one table, with which of them a decision made or changed.
+/// Rows of one table, with which of them a decision made or changed: in order of their keys, then the new ones.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Set<T> {
     rows: Vec<(T, Mark)>,
@@ -54,7 +54,9 @@ pub enum Mark {
 
 impl<T: Keyed> Set<T> {
     pub fn load(rows: impl IntoIterator<Item = T>) -> Set<T> {
-        Set { rows: rows.into_iter().map(|row| (row, Mark::Loaded)).collect() }
+        let mut set = Set { rows: rows.into_iter().map(|row| (row, Mark::Loaded)).collect() };
+        set.rows.sort_by_key(|(row, _)| row.key());
+        set
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &T> {
@@ -76,7 +78,8 @@ impl<T: Keyed> Set<T> {
 
     /// Adds a row that no store has yet.
     pub fn add(&mut self, row: T) {
-        debug_assert!(self.get(row.key()).is_none(), "a new row has a new key");
+        // two rows of one key are a bug of a caller, never written.
+        assert!(self.get(row.key()).is_none(), "a new row has a new key");
         self.rows.push((row, Mark::New));
     }
 
@@ -92,6 +95,13 @@ impl<T: Keyed> Set<T> {
     /// Keys of the rows that pass.
     pub fn keys(&self, pass: impl Fn(&T) -> bool) -> Vec<T::Key> {
         self.iter().filter(|row| pass(row)).map(T::key).collect()
+    }
+
+    /// For stores, once everything is saved: the rows that pass, as if they were loaded again.
+    pub fn settle(&mut self, pass: impl Fn(&T) -> bool) {
+        self.rows.retain(|(row, mark)| *mark != Mark::Gone && pass(row));
+        self.rows.iter_mut().for_each(|(_, mark)| *mark = Mark::Loaded);
+        self.rows.sort_by_key(|(row, _)| row.key());
     }
 
     /// For stores: every row that is not as it was loaded.

@@ -20,6 +20,7 @@ mod obligation;
 mod open;
 mod packed;
 mod read;
+mod recent;
 mod registry;
 mod run;
 mod tables;

@@ -14,18 +14,19 @@ use protocol::id::{ApprovalId, CallId, RunId};
 use protocol::rows::{Change, Debt, NewBody, Rows, Set};
 use protocol::run::{Body, Run, Status};
 use protocol::time::Time;
-use rusqlite::Connection;
+use rusqlite::{Connection, Statement};
 
 use super::admission::{Found, Scoped};
 use super::body::{Packed, Place};
 use super::fault::Fault;
 use super::names::Names;
+use super::recent::Recent;
 use super::run::{Live, Stored};
-use super::{admission, approval, body, call, event, journal, obligation, run, wait};
+use super::{admission, approval, body, call, event, journal, obligation, recent, run, wait};
 
 pub(super) struct Tables<'c> {
     db: &'c Connection,
-    pub(super) names: Names,
+    names: Names,
     run: run::Table<'c>,
     wait: wait::Table<'c>,
     approval: approval::Table<'c>,
@@ -35,6 +36,10 @@ pub(super) struct Tables<'c> {
     event: event::Table<'c>,
     journal: journal::Table<'c>,
     body: body::Table<'c>,
+    recent: recent::Cache,
+    version: Statement<'c>,
+    /// The version of the file when the last transaction began; commits of this connection do not change it.
+    seen: Option<i64>,
 }
 
 /// What the store knows of loaded rows beside the rows.
@@ -59,6 +64,15 @@ enum HeldKind {
     Nothing,
 }
 
+impl Held {
+    fn of(n: i64, run: &Run) -> Held {
+        let checkpoint = run.checkpoint.as_ref();
+        let snapshot = checkpoint.and_then(|c| c.snapshot.as_ref()).map(|s| s.body);
+        let kind = HeldKind::Run { n, checkpoint: checkpoint.map(|c| (c.n, c.body)), snapshot };
+        Held { kind, request: None }
+    }
+}
+
 /// Bodies that a caller compressed before it sent its command.
 pub(crate) type Packs = [(Digest, Packed)];
 
@@ -76,6 +90,9 @@ impl<'c> Tables<'c> {
             event: event::Table::prepare(db)?,
             journal: journal::Table::prepare(db)?,
             body: body::Table::prepare(db)?,
+            recent: recent::Cache::default(),
+            version: db.prepare("PRAGMA data_version")?,
+            seen: None,
         })
     }
 
@@ -84,18 +101,48 @@ impl<'c> Tables<'c> {
         let nothing = (Loaded::Missing, Held { kind: HeldKind::Nothing, request: None });
         match command.subject() {
             Subject::New(admit) => self.load_new(admit),
-            Subject::Run(id) => match self.run.by_id(id, self.db, &self.names)? {
-                Some(stored) => self.load_rows(stored, None),
+            Subject::Run(id) => match self.load_run(id, None)? {
+                Some(loaded) => Ok(loaded),
                 None => Ok(nothing),
             },
-            Subject::Approval(id) => match self.approval.run_of(id)? {
-                Some(n) => self.load_owner(n, Some(id)),
-                None => Ok(nothing),
-            },
+            Subject::Approval(id) => {
+                if let Some(run) = self.recent.run_of(id) {
+                    return Ok(self.load_run(run, Some(id))?.unwrap_or(nothing));
+                }
+                match self.approval.run_of(id)? {
+                    Some(n) => self.load_owner(n, Some(id)),
+                    None => Ok(nothing),
+                }
+            }
             Subject::Wait(id) => match self.wait.run_of(id)? {
                 Some(n) => self.load_owner(n, None),
                 None => Ok(nothing),
             },
+        }
+    }
+
+    /// The rows of a run and of the approval that the command names: those at hand, or else those stored.
+    fn load_run(&mut self, id: RunId, named: Option<ApprovalId>) -> Result<Option<(Loaded, Held)>, Fault> {
+        if let Some(Recent { n, rows }) = self.recent.take(id) {
+            #[cfg(debug_assertions)]
+            self.compare(&rows, named)?;
+            let held = Held::of(n, &rows.run);
+            return Ok(Some((Loaded::Rows(rows), held)));
+        }
+        match self.run.by_id(id, self.db, &self.names)? {
+            Some(stored) => self.load_rows(stored, named).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// What is at hand is what is stored.
+    #[cfg(debug_assertions)]
+    fn compare(&mut self, rows: &Rows, named: Option<ApprovalId>) -> Result<(), Fault> {
+        let stored = self.run.by_id(rows.run.id, self.db, &self.names)?;
+        let stored = stored.map(|stored| self.load_rows(stored, named)).transpose()?;
+        match stored {
+            Some((Loaded::Rows(stored), _)) if *stored == *rows => Ok(()),
+            other => Err(Fault::Broken(format!("{rows:?} is at hand, and stored is {other:?}"))),
         }
     }
 
@@ -136,7 +183,10 @@ impl<'c> Tables<'c> {
 
     fn load_owner(&mut self, n: i64, named: Option<ApprovalId>) -> Result<(Loaded, Held), Fault> {
         match self.run.by_n(n, self.db, &self.names)? {
-            Some(stored) => self.load_rows(stored, named),
+            Some(stored) => {
+                drop(self.recent.take(stored.run.id));
+                self.load_rows(stored, named)
+            }
             None => Err(Fault::Broken(format!("a row belongs to run number {n}, which is not there"))),
         }
     }
@@ -168,8 +218,7 @@ impl<'c> Tables<'c> {
             }
         }
         let obligations = if has(Live::OBLIGATIONS) { self.obligation.open(n, run.id)? } else { Vec::new() };
-        let checkpoint = run.checkpoint.as_ref().map(|c| (c.n, c.body));
-        let snapshot = run.checkpoint.as_ref().and_then(|c| c.snapshot.as_ref()).map(|s| s.body);
+        let held = Held::of(n, &run);
         let rows = Rows {
             run,
             waits: Set::load(waits),
@@ -177,12 +226,17 @@ impl<'c> Tables<'c> {
             calls: Set::load(calls),
             obligations: Set::load(obligations),
         };
-        let held = Held { kind: HeldKind::Run { n, checkpoint, snapshot }, request: None };
         Ok((Loaded::Rows(Box::new(rows)), held))
     }
 
     /// Writes a change whole, or stops at the first thing that does not fit; the caller then rolls back.
-    pub(super) fn save(&mut self, change: &Change, held: Held, packs: &Packs) -> Result<(), Fault> {
+    pub(super) fn save(&mut self, change: Change, held: Held, packs: &Packs) -> Result<(), Fault> {
+        let n = self.write(&change, held, packs)?;
+        self.recent.put(n, Box::new(change.rows));
+        Ok(())
+    }
+
+    fn write(&mut self, change: &Change, held: Held, packs: &Packs) -> Result<i64, Fault> {
         let rows = &change.rows;
         let run = &rows.run;
         let live = live(rows);
@@ -211,7 +265,7 @@ impl<'c> Tables<'c> {
         if let (Some(session), true) = (&run.session, ends(change)) {
             self.admission.free(&run.namespace, session, n)?;
         }
-        Ok(())
+        Ok(n)
     }
 
     fn save_new(
@@ -285,6 +339,8 @@ impl<'c> Tables<'c> {
     pub(super) fn renew(&mut self, renew: &Renew, now: Time) -> Result<Vec<(RunId, Renewed)>, Fault> {
         let mut answers = Vec::with_capacity(renew.claims.len());
         for (id, token) in &renew.claims {
+            // Its claim changes here, so what is at hand is old.
+            drop(self.recent.take(*id));
             let stored = match self.run.by_id(*id, self.db, &self.names) {
                 Ok(stored) => stored,
                 // One bad row does not cost a worker its other claims.
@@ -309,6 +365,21 @@ impl<'c> Tables<'c> {
 
     pub(super) fn db(&self) -> &'c Connection {
         self.db
+    }
+
+    /// At the start of a transaction: what somebody else committed is not at hand. Nobody should; an operator may.
+    pub(super) fn begin(&mut self) -> Result<(), Fault> {
+        let version = self.version.query_row([], |row| row.get(0))?;
+        if self.seen.replace(version) != Some(version) {
+            self.recent.forget();
+        }
+        Ok(())
+    }
+
+    /// After a rollback: what was written and numbered in it is not there.
+    pub(super) fn forget(&mut self) {
+        self.names.forget();
+        self.recent.forget();
     }
 }
 

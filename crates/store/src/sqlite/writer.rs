@@ -179,10 +179,11 @@ impl Writer<'_, '_> {
     /// whole and nothing is written.
     fn attempt(&mut self, batch: &mut Vec<Job>, last: bool) -> Result<Next, Spoiled> {
         failpoint::hit("before_begin");
-        if let Err(error) = self.execute("BEGIN IMMEDIATE") {
+        if let Err(error) = self.begin() {
             // It is nobody's command that failed: all of them are told at once, and none waits for a lock again.
             self.shared.strain(error.to_string());
             let nothing = Committed::No(error.to_string());
+            self.roll_back();
             return Ok(self.answer(std::mem::take(batch), Vec::new(), nothing, self.shared.now()));
         }
         let now = self.shared.now();
@@ -236,11 +237,12 @@ impl Writer<'_, '_> {
             Err(panic) => return Ok(Outcome::of(Err(TransactError::Internal { detail: panic_text(&*panic) }))),
         };
         failpoint::hit("after_decide");
-        let hint = match &change {
+        let hint = match change {
             Some(change) => {
-                self.tables.save(change, held, packs)?;
+                let hint = hint(&change);
+                self.tables.save(*change, held, packs)?;
                 failpoint::hit("after_save");
-                Some(hint(change))
+                Some(hint)
             }
             None => None,
         };
@@ -273,6 +275,11 @@ impl Writer<'_, '_> {
         self.batch_registry.clone().unwrap_or_else(|| self.shared.registry())
     }
 
+    fn begin(&mut self) -> Result<(), Fault> {
+        self.execute("BEGIN IMMEDIATE")?;
+        self.tables.begin()
+    }
+
     fn commit(&mut self) -> Committed {
         let Err(error) = self.execute("COMMIT") else { return Committed::Yes };
         let reason = error.to_string();
@@ -293,7 +300,7 @@ impl Writer<'_, '_> {
 
     fn roll_back(&mut self) {
         self.batch_registry = None;
-        self.tables.names.forget();
+        self.tables.forget();
         if !self.tables.db().is_autocommit()
             && let Err(error) = self.execute("ROLLBACK")
         {

@@ -139,11 +139,9 @@ async fn a_decision_that_panics_is_one_command_s_trouble() {
     let good = world.running().await;
     let (progress, asked) = world.asks(&run);
     let run = world.step(&run, progress, Act::Record).await.unwrap();
-    // Facts that no event can carry, handed in through a door that the engine guards.
-    let poison = Progress {
-        nodes: vec![(protocol::event::Kind::NodeEntered, protocol::event::Facts::new().with("text", "\u{0}"))],
-        ..Progress::default()
-    };
+    // A second question under the id of one that is there, which no door of the engine lets through.
+    let (mut poison, _) = world.asks(&run);
+    poison.asks[0].id = asked.approval;
     let fine = world.step(&good, Progress::default(), world.finish("{}"));
     let (told, fine) = tokio::join!(world.hop(&run, poison, Act::Record), fine);
     assert!(matches!(told, Err(TransactError::Internal { .. })), "{told:?}");

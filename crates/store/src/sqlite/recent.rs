@@ -1,0 +1,114 @@
+//! The rows of the runs that were written last, kept so that the next command on one of them reads nothing.
+//!
+//! Written through and never ahead of the store: rows come in only as they were saved, and go out whole when a command
+//! takes them. Whatever could make them differ from the store empties it: a rollback, a new connection, a commit of
+//! somebody else. Invariant: what is taken is what loading would have found; debug builds load as well and compare.
+
+use std::collections::HashMap;
+
+use protocol::approval::Approval;
+use protocol::call::Call;
+use protocol::id::{ApprovalId, RunId};
+use protocol::obligation::Obligation;
+use protocol::rows::Rows;
+
+use super::approval;
+
+/// Rows of one run under its number.
+pub(super) struct Recent {
+    pub(super) n: i64,
+    pub(super) rows: Box<Rows>,
+}
+
+/// Two generations: what was put in lately, and what was before that. A full one replaces the older one.
+#[derive(Default)]
+pub(super) struct Cache {
+    young: Generation,
+    old: Generation,
+}
+
+#[derive(Default)]
+struct Generation {
+    runs: HashMap<RunId, Recent>,
+    /// Whose approvals these are.
+    approvals: HashMap<ApprovalId, RunId>,
+    rows: usize,
+}
+
+/// Rows of one generation, about a KiB each.
+const ROWS: usize = 8_192;
+/// A run with more live rows is read again.
+const OF_ONE: usize = 32;
+
+impl Cache {
+    pub(super) fn forget(&mut self) {
+        self.young = Generation::default();
+        self.old = Generation::default();
+    }
+
+    /// Takes the rows of a run out.
+    pub(super) fn take(&mut self, run: RunId) -> Option<Recent> {
+        self.young.take(run).or_else(|| self.old.take(run))
+    }
+
+    /// The run of an approval.
+    pub(super) fn run_of(&self, approval: ApprovalId) -> Option<RunId> {
+        let of = |generation: &Generation| generation.approvals.get(&approval).copied();
+        of(&self.young).or_else(|| of(&self.old))
+    }
+
+    /// Keeps rows as they were just saved. A final run seldom sees another command.
+    pub(super) fn put(&mut self, n: i64, mut rows: Box<Rows>) {
+        saved(&mut rows);
+        if rows.run.status().is_final() || weight(&rows) > OF_ONE {
+            return;
+        }
+        if self.young.rows >= ROWS {
+            self.old = std::mem::take(&mut self.young);
+        }
+        self.young.put(Recent { n, rows });
+    }
+}
+
+impl Generation {
+    fn take(&mut self, run: RunId) -> Option<Recent> {
+        let recent = self.runs.remove(&run)?;
+        self.rows -= weight(&recent.rows);
+        for approval in recent.rows.approvals.iter() {
+            self.approvals.remove(&approval.id);
+        }
+        Some(recent)
+    }
+
+    fn put(&mut self, recent: Recent) {
+        let run = recent.rows.run.id;
+        self.rows += weight(&recent.rows);
+        self.approvals.extend(recent.rows.approvals.iter().map(|approval| (approval.id, run)));
+        self.runs.insert(run, recent);
+    }
+}
+
+fn weight(rows: &Rows) -> usize {
+    let Rows { run, waits, approvals, calls, obligations } = rows;
+    1 + run.labels.len()
+        + waits.iter().count()
+        + approvals.iter().count()
+        + calls.iter().count()
+        + obligations.iter().count()
+}
+
+/// Leaves of saved rows what loading finds of them, in the same order.
+fn saved(rows: &mut Rows) {
+    rows.waits.settle(|_| true);
+    rows.obligations.settle(Obligation::is_open);
+    let asked: Vec<ApprovalId> = rows
+        .calls
+        .iter()
+        .filter(|call| !call.is_ended())
+        .flat_map(|call| [call.approval, call.settle])
+        .flatten()
+        .collect();
+    rows.approvals.settle(|a: &Approval| approval::is_live(a) || asked.contains(&a.id));
+    let Rows { approvals, calls, .. } = rows;
+    calls.settle(|c: &Call| !c.is_ended() || approvals.iter().any(|a| a.call == c.id));
+}
