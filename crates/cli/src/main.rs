@@ -23,6 +23,9 @@ use failure::{Exit, Failure};
 use std::io::Write;
 use std::process::ExitCode;
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     // Before anything can make a TLS configuration: the process has one provider. A second install is a bug elsewhere.
     let _ = rustls::crypto::ring::default_provider().install_default();

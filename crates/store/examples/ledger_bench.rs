@@ -15,6 +15,10 @@ use protocol::rows::NewBody;
 use stasis_store::conformance::World;
 use stasis_store::{Ledger, StoreConfig};
 
+/// The allocator of the binary `stasis`.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() {
     let mut args = std::env::args().skip(1);
     let concurrency: usize = args.next().map_or(128, |text| text.parse().expect("a number of clients"));
@@ -94,15 +98,16 @@ fn clock() -> Instant {
     Instant::now()
 }
 
+/// Hexadecimal digits that no other text has, and that do not compress well.
 fn noise(len: usize) -> Vec<u8> {
     static SEED: AtomicU64 = AtomicU64::new(1);
-    let mut state = SEED.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
-    let mut bytes = Vec::with_capacity(len);
+    let mut state = SEED.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed) | 1;
+    let mut bytes = Vec::with_capacity(len + 16);
     while bytes.len() < len {
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
-        bytes.extend(format!("{state:016x}").into_bytes());
+        bytes.extend((0..16).map(|digit| b"0123456789abcdef"[(state >> (4 * digit)) as usize & 15]));
     }
     bytes.truncate(len);
     bytes
