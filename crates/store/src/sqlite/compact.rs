@@ -148,18 +148,17 @@ pub(super) fn compact(text: &Canonical) -> Vec<u8> {
 
 /// Replaces what stands after an opening quote, and says how many bytes it had.
 fn replace(rest: &[u8], out: &mut Vec<u8>) -> Option<usize> {
+    if let Some((digest, used)) = leading_digest(rest) {
+        out.push(DIGEST);
+        out.extend_from_slice(&digest);
+        return Some(used);
+    }
     let len = rest.iter().position(|byte| *byte == b'"')?;
     let word = &rest[..len];
     if rest.get(len + 1) == Some(&b':') {
         let key = key_number(word)?;
         out.extend_from_slice(&[KEY, key]);
         return Some(len + 2);
-    }
-    if let Some(digits) = word.strip_prefix(SHA256.as_bytes()) {
-        let digest = hex(digits)?;
-        out.push(DIGEST);
-        out.extend_from_slice(&digest);
-        return Some(len + 1);
     }
     let digits = word.len().checked_sub(ID_DIGITS)?;
     let (prefix, digits) = word.split_at(digits);
@@ -168,6 +167,13 @@ fn replace(rest: &[u8], out: &mut Vec<u8>) -> Option<usize> {
     out.extend_from_slice(&[ID, kind as u8]);
     out.extend_from_slice(&number.to_be_bytes());
     Some(len + 1)
+}
+
+/// The digest whose text and closing quote stand here as a value: most words are one, and have one length.
+fn leading_digest(rest: &[u8]) -> Option<([u8; 32], usize)> {
+    let (digits, after) = rest.strip_prefix(SHA256.as_bytes())?.split_first_chunk::<64>()?;
+    let is_value = after.first() == Some(&b'"') && after.get(1) != Some(&b':');
+    is_value.then(|| hex(digits)).flatten().map(|digest| (digest, SHA256.len() + digits.len() + 1))
 }
 
 /// The text that was made compact.
@@ -211,19 +217,27 @@ pub(super) fn expand(bytes: &[u8]) -> Result<Canonical, Malformed> {
     json::Canonical::from_stored(&text).ok_or(Malformed("canonical JSON"))
 }
 
-fn hex(digits: &[u8]) -> Option<[u8; 32]> {
-    let digits: &[u8; 64] = digits.try_into().ok()?;
-    let digit = |byte: u8| match byte {
-        b'0'..=b'9' => Some(byte - b'0'),
-        b'a'..=b'f' => Some(byte - b'a' + 10),
-        _ => None,
-    };
+fn hex(digits: &[u8; 64]) -> Option<[u8; 32]> {
     let mut bytes = [0; 32];
+    let mut stray = 0;
     for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-        *byte = digit(pair[0])? << 4 | digit(pair[1])?;
+        let (high, low) = (NIBBLES[usize::from(pair[0])], NIBBLES[usize::from(pair[1])]);
+        stray |= high | low;
+        *byte = high << 4 | low & 15;
     }
-    Some(bytes)
+    (stray < 16).then_some(bytes)
 }
+
+/// The value of each hexadecimal digit as digests have it; 16 is none.
+const NIBBLES: [u8; 256] = {
+    let mut values = [16; 256];
+    let mut at = 0;
+    while at < 16 {
+        values[b"0123456789abcdef"[at] as usize] = at as u8;
+        at += 1;
+    }
+    values
+};
 
 fn hex_digits(byte: u8) -> [u8; 2] {
     [byte >> 4, byte & 15].map(|nibble| b"0123456789abcdef"[usize::from(nibble)])
