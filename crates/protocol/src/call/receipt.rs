@@ -6,7 +6,7 @@
 use super::{Applied, Call};
 use crate::code::Code;
 use crate::digest::Digest;
-use crate::id::{ReceiptId, RunId};
+use crate::id::{CallId, ReceiptId, RunId};
 use crate::json::{Canonical, Record};
 use crate::run::{Head, Run};
 use crate::time::Time;
@@ -15,6 +15,7 @@ use crate::time::Time;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Receipt {
     pub run: RunId,
+    pub call: CallId,
     /// Place in the run's chain, from 0, in order of commit (C-127).
     pub n: u32,
     pub id: ReceiptId,
@@ -108,7 +109,7 @@ impl Receipt {
         let source = Source { run, call, facts, identity: call.identity.text(call.run) };
         let id = source.id();
         let (digest, record) = source.record(id);
-        Receipt { run: call.run, n: run.receipts.len, id, digest, record }
+        Receipt { run: call.run, call: call.id, n: run.receipts.len, id, digest, record }
     }
 
     /// The chain's head once this receipt is stored.

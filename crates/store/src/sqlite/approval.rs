@@ -3,20 +3,19 @@
 //! A binding repeats facts of its run, plan, requester and call. They are not kept twice: what is read back is put
 //! together again from the run's row, and what would not come out equal is refused when it is written.
 
-use std::sync::Arc;
-
 use protocol::approval::{Approval, Binding, Closer, Ending, Kind, Method, Phase, Status, Verdict, Vote};
 use protocol::call::{Identity, ToolRef};
 use protocol::code::Code;
-use protocol::id::{ApprovalId, RequestId};
+use protocol::digest::Digest;
+use protocol::id::{ApprovalId, CallId, RequestId};
 use protocol::policy::Strength;
 use protocol::rows::Mark;
-use protocol::run::Run;
+use protocol::run::{Body, Run};
 use protocol::time::Time;
 use rusqlite::{Connection, OptionalExtension, Row, Statement, params};
 
-use super::call::{SCOPES, scope_of};
-use super::codec::{Malformed, Reader, Writer, body_bytes};
+use super::call::{read_identity, write_identity};
+use super::codec::{Malformed, Reader, Writer};
 use super::fault::{Fault, Fields, number};
 use super::names::Names;
 
@@ -27,10 +26,7 @@ const VERDICTS: [Verdict; 6] =
     [Verdict::Approve, Verdict::Reject, Verdict::Abstain, Verdict::Happened, Verdict::DidNotHappen, Verdict::GiveUp];
 
 /// The columns that [`read`] reads, of the table or alias `a`.
-pub(super) const COLUMNS: &str = "a.id, a.wait, a.call, a.kind, a.status, a.hop, a.call_scope, a.call_n, a.parent, a.tool,
- a.revision, a.operands, a.policy, a.rule, a.created_at, a.lease_ms, a.binding, a.arguments, a.asked, a.claim, a.form,
- a.expires_at, a.unrenderable, a.decided_at, a.valid_until, a.quorum_lost, a.cancelled_by, a.phase, a.gate_at, a.ended_at,
- a.ending, a.ending_code, a.votes, a.answer";
+pub(super) const COLUMNS: &str = "a.id, a.wait, a.kind, a.status, a.expires_at, a.document";
 
 pub(super) fn read(row: &Row<'_>, run: &Run, db: &Connection, names: &Names) -> Result<Approval, Fault> {
     let mut f = Fields::new(row, "approval");
@@ -38,173 +34,232 @@ pub(super) fn read(row: &Row<'_>, run: &Run, db: &Connection, names: &Names) -> 
     let id: ApprovalId = f.id("id")?;
     f.named(id);
     let wait = f.id("wait")?;
-    let call = f.id("call")?;
     let kind = f.one_of("kind", &KINDS)?;
-    let status: u8 = f.uint("status")?;
-    let hop = f.uint("hop")?;
-    let identity = Identity { scope: scope_of(&mut f, "call_scope")?, n: f.uint("call_n")? };
-    let parent = f.maybe_text("parent")?.map(str::to_owned);
-    let tool: Arc<ToolRef> = names.tool(db, f.int("tool")?)?;
-    let revision = f.uint("revision")?;
-    let operands = match f.maybe_text("operands")? {
-        Some(text) => serde_json::from_str(text).map_err(|error| f.corrupt("operands", error))?,
-        None => Vec::new(),
-    };
-    let policy = f.digest("policy")?;
-    let rule = names.rule(db, f.int("rule")?)?;
-    let created_at = f.time("created_at")?;
-    let lease = f.maybe_uint("lease_ms")?;
-    let binding_digest = f.digest("binding")?;
-    let arguments = f.body("arguments")?;
-    let asked_arguments = f.maybe_digest("asked")?.unwrap_or(arguments.digest);
-    let claim = f.maybe_body("claim")?;
-    let form = f.maybe_body("form")?;
+    let status = f.uint("status")?;
     let expires_at = f.maybe_time("expires_at")?;
-    let unrenderable = f.flag("unrenderable")?;
-    let status = read_status(&mut f, status)?;
-    let votes = match f.maybe_blob("votes")? {
-        Some(bytes) => f.packed(bytes, "votes", VOTES, read_votes)?,
-        None => Vec::new(),
-    };
-    let answer = f.maybe_body("answer")?;
+    let document = f.blob("document")?;
+    let read = f.packed(document, "document", DOCUMENT, |reader| read_document(reader, status))?;
+    let tool = names.tool(db, read.tool)?;
+    let rule = names.rule(db, read.rule)?;
     let binding = Binding {
         schema: Binding::SCHEMA,
         kind,
         run: run.id,
-        hop,
-        call: identity.text(run.id),
-        parent,
+        hop: read.hop,
+        call: read.identity.text(run.id),
+        parent: read.parent,
         tool: tool.name.clone(),
         tool_version: tool.version.clone(),
         tool_digest: tool.digest,
-        arguments: arguments.digest,
-        revision,
-        operands,
+        arguments: read.arguments.digest,
+        revision: read.revision,
+        operands: read.operands,
         plan: run.plan,
-        policy,
+        policy: read.policy,
         obligation: rule.digest,
         requester: run.requester.subject.clone(),
         acts_for: run.requester.acts_for.clone(),
-        created_at,
-        lease,
+        created_at: read.created_at,
+        lease: read.lease,
     };
     Ok(Approval {
         id,
         run: run.id,
         wait,
-        call,
+        call: read.call,
         binding,
-        binding_digest,
-        arguments,
-        asked_arguments,
+        binding_digest: read.binding,
+        arguments: read.arguments,
+        asked_arguments: read.asked.unwrap_or(read.arguments.digest),
         obligation: rule.obligation.clone(),
-        claim,
-        form,
+        claim: read.claim,
+        form: read.form,
         expires_at,
-        unrenderable,
-        status,
-        votes,
-        answer,
+        unrenderable: read.unrenderable,
+        status: read.status,
+        votes: read.votes,
+        answer: read.answer,
     })
 }
 
-fn read_status(f: &mut Fields<'_>, status: u8) -> Result<Status, Fault> {
-    let at = f.maybe_time("decided_at")?;
-    let valid_until = f.maybe_time("valid_until")?;
-    let quorum_lost = f.maybe_uint::<u8>("quorum_lost")?;
-    let by = f.maybe_text("cancelled_by")?.map(str::to_owned);
-    let phase = f.maybe_uint::<u8>("phase")?;
-    let gate_at = f.maybe_time("gate_at")?;
-    let ended_at = f.maybe_time("ended_at")?;
-    let ending = f.maybe_uint::<u8>("ending")?;
-    let code = f.maybe_text("ending_code")?;
-    let phase = match phase {
-        None => None,
-        Some(0) => Some(Phase::Open),
-        Some(1) => Some(Phase::Gated { at: f.needed(gate_at, "gate_at")? }),
-        Some(2) => {
-            let how = read_ending(f, f.needed(ending, "ending")?, code)?;
-            Some(Phase::Ended { gate_at, at: f.needed(ended_at, "ended_at")?, how })
+const DOCUMENT: u8 = 1;
+
+/// An approval without what its run, tool and rule say; the last two are still numbers.
+struct Document {
+    call: CallId,
+    hop: u32,
+    identity: Identity,
+    parent: Option<String>,
+    tool: i64,
+    revision: u32,
+    operands: Vec<(String, Digest)>,
+    policy: Digest,
+    rule: i64,
+    created_at: Time,
+    lease: Option<u64>,
+    binding: Digest,
+    arguments: Body,
+    asked: Option<Digest>,
+    claim: Option<Body>,
+    form: Option<Body>,
+    unrenderable: bool,
+    status: Status,
+    votes: Vec<Vote>,
+    answer: Option<Body>,
+}
+
+fn write_document(approval: &Approval, identity: &Identity, tool: i64, rule: i64) -> Vec<u8> {
+    let binding = &approval.binding;
+    let mut writer = Writer::with_capacity(384);
+    let w = writer.byte(DOCUMENT).id(approval.call).uint(binding.hop);
+    write_identity(w, identity);
+    w.maybe(binding.parent.as_ref(), |w, parent| w.text(parent)).uint(tool as u64).uint(binding.revision);
+    w.uint(binding.operands.len() as u64);
+    for (pointer, digest) in &binding.operands {
+        w.text(pointer).digest(*digest);
+    }
+    w.digest(binding.policy).uint(rule as u64).time(binding.created_at).maybe(binding.lease, |w, ms| w.uint(ms));
+    w.digest(approval.binding_digest).body(approval.arguments);
+    let asked = (approval.asked_arguments != approval.arguments.digest).then_some(approval.asked_arguments);
+    w.maybe(asked, |w, digest| w.digest(digest));
+    w.maybe(approval.claim, |w, body| w.body(body)).maybe(approval.form, |w, body| w.body(body));
+    w.flag(approval.unrenderable);
+    write_status(w, &approval.status);
+    w.uint(approval.votes.len() as u64);
+    for vote in &approval.votes {
+        write_vote(w, vote);
+    }
+    w.maybe(approval.answer, |w, body| w.body(body));
+    writer.done()
+}
+
+fn read_document(reader: &mut Reader<'_>, status: u8) -> Result<Document, Malformed> {
+    Ok(Document {
+        call: reader.id()?,
+        hop: reader.u32()?,
+        identity: read_identity(reader)?,
+        parent: reader.maybe(|r| r.text().map(str::to_owned))?,
+        tool: reader.number()?,
+        revision: reader.u32()?,
+        operands: reader.list(|r| Ok((r.text()?.to_owned(), r.digest()?)))?,
+        policy: reader.digest()?,
+        rule: reader.number()?,
+        created_at: reader.time()?,
+        lease: reader.maybe(Reader::uint)?,
+        binding: reader.digest()?,
+        arguments: reader.body()?,
+        asked: reader.maybe(Reader::digest)?,
+        claim: reader.maybe(Reader::body)?,
+        form: reader.maybe(Reader::body)?,
+        unrenderable: reader.flag()?,
+        status: read_status(reader, status)?,
+        votes: reader.list(read_vote)?,
+        answer: reader.maybe(Reader::body)?,
+    })
+}
+
+/// The number of a status, as its column has it.
+fn status_number(status: &Status) -> u8 {
+    match status {
+        Status::Pending => 0,
+        Status::Approved { .. } => 1,
+        Status::Rejected { .. } => 2,
+        Status::Expired { .. } => 3,
+        Status::Cancelled { .. } => 4,
+    }
+}
+
+fn write_status(writer: &mut Writer, status: &Status) {
+    writer.byte(status_number(status));
+    match status {
+        Status::Pending => {}
+        Status::Approved { at, valid_until, phase } => {
+            writer.time(*at).maybe(*valid_until, |w, at| w.time(at));
+            write_phase(writer, phase);
         }
-        Some(other) => return Err(f.corrupt("phase", format!("{other} is no phase")).into()),
-    };
-    let decided = |f: &Fields<'_>| f.needed(at, "decided_at");
-    Ok(match status {
-        0 => Status::Pending,
-        1 => Status::Approved { at: decided(f)?, valid_until, phase: f.needed(phase, "phase")? },
+        Status::Rejected { at, by } => _ = writer.time(*at).flag(*by == Closer::QuorumUnreachable),
+        Status::Expired { at } => _ = writer.time(*at),
+        Status::Cancelled { at, by } => _ = writer.time(*at).text(by),
+    }
+}
+
+fn read_status(reader: &mut Reader<'_>, column: u8) -> Result<Status, Malformed> {
+    match reader.byte()? {
+        other if other != column => Err(Malformed("the status of its row")),
+        0 => Ok(Status::Pending),
+        1 => {
+            let (at, valid_until) = (reader.time()?, reader.maybe(Reader::time)?);
+            Ok(Status::Approved { at, valid_until, phase: read_phase(reader)? })
+        }
         2 => {
-            let by = match quorum_lost {
-                Some(1) => Closer::QuorumUnreachable,
-                _ => Closer::People,
-            };
-            Status::Rejected { at: decided(f)?, by }
+            let at = reader.time()?;
+            let by = if reader.flag()? { Closer::QuorumUnreachable } else { Closer::People };
+            Ok(Status::Rejected { at, by })
         }
-        3 => Status::Expired { at: decided(f)? },
-        4 => Status::Cancelled { at: decided(f)?, by: f.needed(by, "cancelled_by")? },
-        other => return Err(f.corrupt("status", format!("{other} is no status")).into()),
-    })
+        3 => Ok(Status::Expired { at: reader.time()? }),
+        4 => Ok(Status::Cancelled { at: reader.time()?, by: reader.text()?.to_owned() }),
+        _ => Err(Malformed("a status")),
+    }
 }
 
-fn read_ending(f: &Fields<'_>, ending: u8, code: Option<&str>) -> Result<Ending, Fault> {
-    Ok(match ending {
+fn write_phase(writer: &mut Writer, phase: &Phase) {
+    match phase {
+        Phase::Open => _ = writer.byte(0),
+        Phase::Gated { at } => _ = writer.byte(1).time(*at),
+        Phase::Ended { gate_at, at, how } => {
+            writer.byte(2).maybe(*gate_at, |w, at| w.time(at)).time(*at);
+            match how {
+                Ending::Ok => writer.byte(0),
+                Ending::Error => writer.byte(1),
+                Ending::Ambiguous => writer.byte(2),
+                Ending::CancelledBeforeDispatch => writer.byte(3),
+                Ending::ExpiredBeforeDispatch => writer.byte(4),
+                Ending::InvalidatedBeforeDispatch(code) => writer.byte(5).text(code.as_str()),
+                Ending::Delivered => writer.byte(6),
+            };
+        }
+    }
+}
+
+fn read_phase(reader: &mut Reader<'_>) -> Result<Phase, Malformed> {
+    match reader.byte()? {
+        0 => Ok(Phase::Open),
+        1 => Ok(Phase::Gated { at: reader.time()? }),
+        2 => {
+            let (gate_at, at) = (reader.maybe(Reader::time)?, reader.time()?);
+            Ok(Phase::Ended { gate_at, at, how: read_ending(reader)? })
+        }
+        _ => Err(Malformed("a phase")),
+    }
+}
+
+fn read_ending(reader: &mut Reader<'_>) -> Result<Ending, Malformed> {
+    Ok(match reader.byte()? {
         0 => Ending::Ok,
         1 => Ending::Error,
         2 => Ending::Ambiguous,
         3 => Ending::CancelledBeforeDispatch,
         4 => Ending::ExpiredBeforeDispatch,
-        5 => {
-            let code = f.needed(code, "ending_code")?;
-            Ending::InvalidatedBeforeDispatch(code.parse().map_err(|error| f.corrupt("ending_code", error))?)
-        }
+        5 => Ending::InvalidatedBeforeDispatch(reader.text()?.parse::<Code>().map_err(|_| Malformed("a code"))?),
         6 => Ending::Delivered,
-        other => return Err(f.corrupt("ending", format!("{other} is no ending")).into()),
+        _ => return Err(Malformed("an ending")),
     })
 }
 
-fn write_ending(ending: Ending) -> (u8, Option<&'static str>) {
-    match ending {
-        Ending::Ok => (0, None),
-        Ending::Error => (1, None),
-        Ending::Ambiguous => (2, None),
-        Ending::CancelledBeforeDispatch => (3, None),
-        Ending::ExpiredBeforeDispatch => (4, None),
-        Ending::InvalidatedBeforeDispatch(code) => (5, Some(Code::as_str(code))),
-        Ending::Delivered => (6, None),
-    }
-}
-
-const VOTES: u8 = 1;
-
-fn write_votes(votes: &[Vote]) -> Option<Vec<u8>> {
-    if votes.is_empty() {
-        return None;
-    }
-    let mut writer = Writer::with_capacity(128 * votes.len());
-    writer.byte(VOTES).uint(votes.len() as u64);
-    for vote in votes {
-        writer.text(&vote.principal);
-        writer.byte(number(&vote.method, &METHODS) as u8).byte(number(&vote.strength, &STRENGTHS) as u8);
-        writer.byte(number(&vote.verdict, &VERDICTS) as u8);
-        writer.maybe(vote.reason, |w, reason| w.body(reason));
-        writer.digest(vote.binding).flag(vote.edited).time(vote.at).id(vote.request).flag(vote.late);
-    }
-    Some(writer.done())
-}
-
-fn read_votes(reader: &mut Reader<'_>) -> Result<Vec<Vote>, Malformed> {
-    let count = reader.uint()?;
-    (0..count).map(|_| read_vote(reader)).collect()
+fn write_vote(writer: &mut Writer, vote: &Vote) {
+    writer.text(&vote.principal);
+    writer.byte(number(&vote.method, &METHODS) as u8).byte(number(&vote.strength, &STRENGTHS) as u8);
+    writer.byte(number(&vote.verdict, &VERDICTS) as u8);
+    writer.maybe(vote.reason, |w, reason| w.body(reason));
+    writer.digest(vote.binding).flag(vote.edited).time(vote.at).id(vote.request).flag(vote.late);
 }
 
 fn read_vote(reader: &mut Reader<'_>) -> Result<Vote, Malformed> {
-    fn pick<T: Copy>(reader: &mut Reader<'_>, table: &[T], what: &'static str) -> Result<T, Malformed> {
-        table.get(usize::from(reader.byte()?)).copied().ok_or(Malformed(what))
-    }
     Ok(Vote {
         principal: reader.text()?.to_owned(),
-        method: pick(reader, &METHODS, "a method")?,
-        strength: pick(reader, &STRENGTHS, "a strength")?,
-        verdict: pick(reader, &VERDICTS, "a verdict")?,
+        method: reader.pick(&METHODS, "a method")?,
+        strength: reader.pick(&STRENGTHS, "a strength")?,
+        verdict: reader.pick(&VERDICTS, "a verdict")?,
         reason: reader.maybe(Reader::body)?,
         binding: reader.digest()?,
         edited: reader.flag()?,
@@ -224,79 +279,27 @@ pub(super) fn is_live(approval: &Approval) -> bool {
 }
 
 pub(super) struct Table<'c> {
-    live: Statement<'c>,
     by_id: Statement<'c>,
     run_of: Statement<'c>,
     insert: Statement<'c>,
     update: Statement<'c>,
+    /// Without what its indexes have: a yes that goes its way.
+    follow: Statement<'c>,
 }
 
 impl<'c> Table<'c> {
     pub(super) fn prepare(db: &'c Connection) -> rusqlite::Result<Table<'c>> {
-        let changing = [
-            "live",
-            "status",
-            "revision",
-            "operands",
-            "rule",
-            "lease_ms",
-            "binding",
-            "arguments",
-            "asked",
-            "expires_at",
-            "unrenderable",
-            "decided_at",
-            "valid_until",
-            "quorum_lost",
-            "cancelled_by",
-            "phase",
-            "gate_at",
-            "ended_at",
-            "ending",
-            "ending_code",
-            "votes",
-            "answer",
-            "id",
-        ];
-        let fixed = [
-            "run",
-            "wait",
-            "call",
-            "kind",
-            "hop",
-            "call_scope",
-            "call_n",
-            "parent",
-            "tool",
-            "policy",
-            "created_at",
-            "claim",
-            "form",
-        ];
-        let set: Vec<String> = changing[..22].iter().enumerate().map(|(i, c)| format!("{c} = ?{}", i + 1)).collect();
-        let marks: Vec<String> = (1..=changing.len() + fixed.len()).map(|i| format!("?{i}")).collect();
         Ok(Table {
-            live: db
-                .prepare(&format!("SELECT {COLUMNS} FROM approval a WHERE a.run = ?1 AND a.live = 1 ORDER BY a.id"))?,
             by_id: db.prepare(&format!("SELECT {COLUMNS} FROM approval a WHERE a.id = ?1 AND a.run = ?2"))?,
             run_of: db.prepare("SELECT run FROM approval WHERE id = ?1")?,
-            insert: db.prepare(&format!(
-                "INSERT OR FAIL INTO approval ({}, {}) VALUES ({})",
-                changing.join(", "),
-                fixed.join(", "),
-                marks.join(", ")
-            ))?,
-            update: db.prepare(&format!("UPDATE OR FAIL approval SET {} WHERE id = ?23", set.join(", ")))?,
+            insert: db.prepare(
+                "INSERT OR FAIL INTO approval (id, run, wait, kind, status, expires_at, document)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            )?,
+            update: db
+                .prepare("UPDATE OR FAIL approval SET status = ?1, expires_at = ?2, document = ?3 WHERE id = ?4")?,
+            follow: db.prepare("UPDATE OR FAIL approval SET document = ?1 WHERE id = ?2 AND status = 1")?,
         })
-    }
-
-    pub(super) fn live(&mut self, n: i64, run: &Run, db: &Connection, names: &Names) -> Result<Vec<Approval>, Fault> {
-        let mut rows = self.live.query([n])?;
-        let mut approvals = Vec::new();
-        while let Some(row) = rows.next()? {
-            approvals.push(read(row, run, db, names)?);
-        }
-        Ok(approvals)
     }
 
     pub(super) fn by_id(
@@ -324,70 +327,31 @@ impl<'c> Table<'c> {
         names: &Names,
     ) -> Result<(), Fault> {
         let binding = &approval.binding;
+        let identity = derived(approval, run)?;
+        let tool =
+            ToolRef { name: binding.tool.clone(), version: binding.tool_version.clone(), digest: binding.tool_digest };
+        let tool = names.tool_number(db, &tool)?;
         let rule = names.rule_number(db, binding.obligation, &approval.obligation)?;
-        let operands = match binding.operands.is_empty() {
-            true => None,
-            false => Some(serde_json::to_string(&binding.operands).expect("texts are JSON")),
-        };
-        let asked =
-            (approval.asked_arguments != approval.arguments.digest).then(|| approval.asked_arguments.as_bytes());
-        let status = StatusColumns::of(&approval.status);
-        let changing = params![
-            is_live(approval),
-            status.status,
-            binding.revision,
-            operands,
-            rule,
-            binding.lease.map(|ms| ms as i64),
-            approval.binding_digest.as_bytes(),
-            body_bytes(approval.arguments),
-            asked,
-            approval.expires_at.map(Time::as_micros),
-            approval.unrenderable,
-            status.decided_at,
-            status.valid_until,
-            status.quorum_lost,
-            status.cancelled_by,
-            status.phase,
-            status.gate_at,
-            status.ended_at,
-            status.ending.map(|(ending, _)| ending),
-            status.ending.and_then(|(_, code)| code),
-            write_votes(&approval.votes),
-            approval.answer.map(body_bytes),
-            approval.id.as_bytes(),
-        ];
+        let document = write_document(approval, &identity, tool, rule);
+        let (id, status) = (approval.id.as_bytes(), status_number(&approval.status));
+        let expires_at = approval.expires_at.map(Time::as_micros);
         let changed = match mark {
             Mark::Loaded => return Ok(()),
             Mark::Gone => return Err(Fault::Broken(format!("{} would be deleted", approval.id))),
-            Mark::Changed => self.update.execute(changing)?,
+            Mark::Changed if has_followed(approval) && self.follow.execute(params![document, id])? == 1 => 1,
+            Mark::Changed => self.update.execute(params![status, expires_at, document, id])?,
             Mark::New => {
-                let identity = derived(approval, run)?;
-                let tool = ToolRef {
-                    name: binding.tool.clone(),
-                    version: binding.tool_version.clone(),
-                    digest: binding.tool_digest,
-                };
-                let fixed = params![
-                    n,
-                    approval.wait.as_bytes(),
-                    approval.call.as_bytes(),
-                    number(&binding.kind, &KINDS),
-                    binding.hop,
-                    number(&identity.scope, &SCOPES),
-                    identity.n,
-                    binding.parent,
-                    names.tool_number(db, &tool)?,
-                    binding.policy.as_bytes(),
-                    binding.created_at.as_micros(),
-                    approval.claim.map(body_bytes),
-                    approval.form.map(body_bytes)
-                ];
-                self.insert.execute(&[changing, fixed].concat()[..])?
+                let kind = number(&binding.kind, &KINDS);
+                self.insert.execute(params![id, n, approval.wait.as_bytes(), kind, status, expires_at, document])?
             }
         };
         if changed == 1 { Ok(()) } else { Err(Fault::Broken(format!("{} is not there", approval.id))) }
     }
+}
+
+/// Whether it may have been a yes before this command.
+fn has_followed(approval: &Approval) -> bool {
+    matches!(&approval.status, Status::Approved { phase: Phase::Gated { .. } | Phase::Ended { .. }, .. })
 }
 
 /// Checks that the binding says of its run what the run says, and reads the call's identity out of it.
@@ -402,48 +366,5 @@ fn derived(approval: &Approval, run: &Run) -> Result<Identity, Fault> {
     match identity {
         Some(identity) if same && identity.text(run.id) == binding.call => Ok(identity),
         _ => Err(Fault::Broken(format!("the binding of {} is not of its run", approval.id))),
-    }
-}
-
-#[derive(Default)]
-struct StatusColumns<'a> {
-    status: u8,
-    decided_at: Option<i64>,
-    valid_until: Option<i64>,
-    quorum_lost: Option<bool>,
-    cancelled_by: Option<&'a str>,
-    phase: Option<u8>,
-    gate_at: Option<i64>,
-    ended_at: Option<i64>,
-    ending: Option<(u8, Option<&'static str>)>,
-}
-
-impl<'a> StatusColumns<'a> {
-    fn of(status: &'a Status) -> StatusColumns<'a> {
-        let none = StatusColumns::default();
-        let decided =
-            |status, at: &Time| StatusColumns { status, decided_at: Some(at.as_micros()), ..Default::default() };
-        match status {
-            Status::Pending => none,
-            Status::Approved { at, valid_until, phase } => {
-                let approved = StatusColumns { valid_until: valid_until.map(Time::as_micros), ..decided(1, at) };
-                match phase {
-                    Phase::Open => StatusColumns { phase: Some(0), ..approved },
-                    Phase::Gated { at } => StatusColumns { phase: Some(1), gate_at: Some(at.as_micros()), ..approved },
-                    Phase::Ended { gate_at, at, how } => StatusColumns {
-                        phase: Some(2),
-                        gate_at: gate_at.map(Time::as_micros),
-                        ended_at: Some(at.as_micros()),
-                        ending: Some(write_ending(*how)),
-                        ..approved
-                    },
-                }
-            }
-            Status::Rejected { at, by } => {
-                StatusColumns { quorum_lost: Some(*by == Closer::QuorumUnreachable), ..decided(2, at) }
-            }
-            Status::Expired { at } => decided(3, at),
-            Status::Cancelled { at, by } => StatusColumns { cancelled_by: Some(by), ..decided(4, at) },
-        }
     }
 }

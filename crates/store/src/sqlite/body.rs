@@ -50,7 +50,7 @@ impl Packed {
     }
 }
 
-/// The first eight bytes of a digest.
+/// The first eight bytes of a digest. A key that another body of the run has is followed by the next number.
 fn key(digest: Digest) -> i64 {
     let bytes = digest.as_bytes().first_chunk().expect("a digest has 32 bytes");
     i64::from_le_bytes(*bytes)
@@ -82,11 +82,12 @@ fn checked(f: &mut Fields<'_>, wanted: Body) -> Result<Vec<u8>, Box<Corrupt>> {
 
 /// A body of a run by its digest; `None` if there is none of that name.
 pub(super) fn of_run(db: &Connection, n: i64, run: RunId, digest: Digest) -> Result<Option<Vec<u8>>, Fault> {
-    let mut statement =
-        db.prepare_cached("SELECT codec, len, bytes FROM body WHERE run = ?1 AND key = ?2 ORDER BY n")?;
-    let mut rows = statement.query(params![n, key(digest)])?;
+    let mut statement = db.prepare_cached("SELECT codec, len, bytes FROM body WHERE run = ?1 AND key = ?2")?;
     let mut damaged = None;
-    while let Some(row) = rows.next()? {
+    let mut key = key(digest);
+    loop {
+        let mut rows = statement.query(params![n, key])?;
+        let Some(row) = rows.next()? else { break };
         let mut f = Fields::new(row, "body");
         f.named(run);
         let bytes = unpack(&mut f)?;
@@ -94,6 +95,7 @@ pub(super) fn of_run(db: &Connection, n: i64, run: RunId, digest: Digest) -> Res
             found if found == digest => return Ok(Some(bytes)),
             found => damaged = Some(f.corrupt("bytes", format!("are {found}, not {digest}"))),
         }
+        key = key.wrapping_add(1);
     }
     damaged.map_or(Ok(None), |corrupt| Err(corrupt.into()))
 }
@@ -161,7 +163,10 @@ impl<'c> Table<'c> {
             ))
         };
         Ok(Table {
-            insert: db.prepare("INSERT OR FAIL INTO body (run, key, codec, len, bytes) VALUES (?1, ?2, ?3, ?4, ?5)")?,
+            insert: db.prepare(
+                "INSERT OR FAIL INTO body (run, key, codec, len, bytes) VALUES (?1, ?2, ?3, ?4, ?5)
+                 ON CONFLICT (run, key) DO NOTHING",
+            )?,
             find: db.prepare("SELECT codec, len, bytes FROM body WHERE run = ?1 AND key = ?2")?,
             put_checkpoint: put("checkpoint")?,
             put_snapshot: put("snapshot")?,
@@ -171,14 +176,7 @@ impl<'c> Table<'c> {
     }
 
     /// Stores a body once a run. `packed` is what the caller compressed before, if it did.
-    pub(super) fn put(
-        &mut self,
-        n: i64,
-        place: Place,
-        new: &NewBody,
-        packed: Option<&Packed>,
-        fresh: bool,
-    ) -> Result<(), Fault> {
+    pub(super) fn put(&mut self, n: i64, place: Place, new: &NewBody, packed: Option<&Packed>) -> Result<(), Fault> {
         let plain = Packed { codec: Codec::Plain, bytes: Arc::clone(&new.bytes) };
         let packed = packed.unwrap_or(&plain);
         let (codec, len) = (packed.codec as i64, new.body.len);
@@ -186,9 +184,12 @@ impl<'c> Table<'c> {
             Place::Checkpoint => drop(self.put_checkpoint.execute(params![n, codec, len, &*packed.bytes])?),
             Place::Snapshot => drop(self.put_snapshot.execute(params![n, codec, len, &*packed.bytes])?),
             Place::Body => {
-                let key = key(new.body.digest);
-                if fresh || !self.is_stored(n, key, &new.bytes)? {
-                    self.insert.execute(params![n, key, codec, len, &*packed.bytes])?;
+                let mut key = key(new.body.digest);
+                while self.insert.execute(params![n, key, codec, len, &*packed.bytes])? == 0 {
+                    if self.is_stored(n, key, &new.bytes)? {
+                        break;
+                    }
+                    key = key.wrapping_add(1);
                 }
             }
         }
@@ -197,12 +198,7 @@ impl<'c> Table<'c> {
 
     fn is_stored(&mut self, n: i64, key: i64, bytes: &[u8]) -> Result<bool, Fault> {
         let mut rows = self.find.query(params![n, key])?;
-        while let Some(row) = rows.next()? {
-            if same(row, bytes) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+        Ok(rows.next()?.is_some_and(|row| same(row, bytes)))
     }
 
     pub(super) fn forget(&mut self, n: i64, place: Place) -> Result<(), Fault> {

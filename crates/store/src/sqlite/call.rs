@@ -1,17 +1,24 @@
-//! The table `call`: tool calls, which are also the journal's `call` entries.
+//! The table `call`: tool calls, which are also the journal's `call` entries, each with its receipts.
+//!
+//! A call has at most two: the one of its end, or one that it was ambiguous and one that settles it. A receipt that is
+//! there is never written again (C-125).
 
-use protocol::call::{Applied, Call, Gate, Identity, Outcome, OutcomeStatus, RecoveryClass, Scope, State};
+use protocol::call::{
+    Applied, Call, Gate, Identity, Outcome, OutcomeStatus, Receipt, RecoveryClass, Scope, State, ToolRef,
+};
 use protocol::code::Code;
-use protocol::id::{ApprovalId, CallId, RunId};
+use protocol::digest::Digest;
+use protocol::id::{CallId, ReceiptId, RunId};
 use protocol::rows::Mark;
 use protocol::tool::Effect;
 use rusqlite::{Connection, OptionalExtension, Row, Statement, params};
 
-use super::codec::body_bytes;
+use super::codec::{Malformed, Reader, Writer};
+use super::compact::{compact, expand};
 use super::fault::{Fault, Fields, number};
 use super::names::Names;
 
-pub(super) const SCOPES: [Scope; 2] = [Scope::Main, Scope::Engine];
+const SCOPES: [Scope; 2] = [Scope::Main, Scope::Engine];
 const EFFECTS: [Effect; 3] = [Effect::Pure, Effect::Read, Effect::Write];
 const RECOVERIES: [RecoveryClass; 4] =
     [RecoveryClass::Retry, RecoveryClass::Idempotent, RecoveryClass::Lookup, RecoveryClass::Manual];
@@ -19,15 +26,7 @@ const OUTCOMES: [OutcomeStatus; 3] = [OutcomeStatus::Ok, OutcomeStatus::Error, O
 const APPLIED: [Applied; 3] = [Applied::Yes, Applied::No, Applied::Unknown];
 
 /// The columns that [`read`] reads, of the table or alias `c`.
-pub(super) const COLUMNS: &str = "c.id, c.position, c.scope, c.n, c.tool, c.effect, c.recovery, c.timeout_ms, c.asked,
- c.arguments, c.edited, c.approval, c.settle, c.state, c.rounds, c.receipt, c.at, c.gate_attempt, c.gate_at, c.gate_token,
- c.outcome, c.outcome_code, c.applied, c.body, c.ended_at";
-
-/// `n` of scopes: a copyable stand-in, since a scope is kept by its number.
-pub(super) fn scope_of(f: &mut Fields<'_>, field: &'static str) -> Result<Scope, Fault> {
-    let at = f.one_of(field, &[0usize, 1])?;
-    Ok(SCOPES[at].clone())
-}
+pub(super) const COLUMNS: &str = "c.id, c.position, c.state, c.effect, c.document";
 
 pub(super) fn read(row: &Row<'_>, run: RunId, db: &Connection, names: &Names) -> Result<Call, Fault> {
     let mut f = Fields::new(row, "call");
@@ -35,32 +34,65 @@ pub(super) fn read(row: &Row<'_>, run: RunId, db: &Connection, names: &Names) ->
     let id: CallId = f.id("id")?;
     f.named(id);
     let position = f.maybe_uint("position")?;
-    let identity = Identity { scope: scope_of(&mut f, "scope")?, n: f.uint("n")? };
-    let tool = (*names.tool(db, f.int("tool")?)?).clone();
+    let state = f.uint("state")?;
     let effect = f.one_of("effect", &EFFECTS)?;
-    let recovery = f.one_of("recovery", &RECOVERIES)?;
-    let timeout_ms = f.uint("timeout_ms")?;
-    let asked = f.maybe_digest("asked")?;
-    let arguments = f.body("arguments")?;
-    let edited = f.flag("edited")?;
-    let approval = f.maybe_id("approval")?;
-    let settle = f.maybe_id("settle")?;
-    let state: u8 = f.uint("state")?;
-    let rounds = f.uint("rounds")?;
-    let receipt = f.maybe_digest("receipt")?;
-    let at = f.time("at")?;
-    let gate = gate(&mut f)?;
-    let outcome = outcome(&mut f, gate.clone())?;
-    let state = match state {
-        0 => State::Entered,
-        1 => State::Asked,
-        2 => State::Dispatched(f.needed(gate, "gate_at")?),
-        3 => State::Ambiguous(f.needed(gate, "gate_at")?),
-        4 => State::Ended(f.needed(outcome, "outcome")?),
-        other => return Err(f.corrupt("state", format!("{other} is no state")).into()),
+    let document = f.blob("document")?;
+    let (tool, call) = f.packed(document, "document", DOCUMENT, |reader| {
+        let tool = reader.number()?;
+        Ok((tool, read_document(reader, Columns { id, run, position, state, effect })?))
+    })?;
+    Ok(Call { tool: (*names.tool(db, tool)?).clone(), ..call })
+}
+
+const DOCUMENT: u8 = 1;
+
+struct Columns {
+    id: CallId,
+    run: RunId,
+    position: Option<u32>,
+    state: u8,
+    effect: Effect,
+}
+
+fn write_document(call: &Call, tool: i64) -> Vec<u8> {
+    let mut writer = Writer::with_capacity(160);
+    let w = writer.byte(DOCUMENT).uint(tool as u64);
+    write_identity(w, &call.identity);
+    w.byte(number(&call.recovery, &RECOVERIES) as u8).uint(call.timeout_ms).body(call.arguments);
+    // Rarely another digest than that of the arguments.
+    w.maybe((call.asked != call.arguments.digest).then_some(call.asked), |w, digest| w.digest(digest));
+    w.flag(call.edited).maybe(call.approval, |w, id| w.id(id)).maybe(call.settle, |w, id| w.id(id));
+    w.byte(call.rounds).maybe(call.receipt, |w, digest| w.digest(digest)).time(call.at);
+    w.maybe(call.gate(), |w, gate| w.byte(gate.attempt).time(gate.at).uint(gate.token));
+    w.maybe(call.outcome(), |w, outcome| {
+        w.byte(number(&outcome.status, &OUTCOMES) as u8).maybe(outcome.code, |w, code| w.text(code.as_str()));
+        w.byte(number(&outcome.applied, &APPLIED) as u8).maybe(outcome.body, |w, body| w.body(body)).time(outcome.at)
+    });
+    writer.done()
+}
+
+/// A call without its tool, which is still a number.
+fn read_document(reader: &mut Reader<'_>, columns: Columns) -> Result<Call, Malformed> {
+    let Columns { id, run, position, state, effect } = columns;
+    let identity = read_identity(reader)?;
+    let recovery = reader.pick(&RECOVERIES, "a recovery class")?;
+    let (timeout_ms, arguments) = (reader.u32()?, reader.body()?);
+    let asked = reader.maybe(Reader::digest)?.unwrap_or(arguments.digest);
+    let edited = reader.flag()?;
+    let (approval, settle) = (reader.maybe(Reader::id)?, reader.maybe(Reader::id)?);
+    let (rounds, receipt, at) = (reader.byte()?, reader.maybe(Reader::digest)?, reader.time()?);
+    let gate = reader.maybe(|r| Ok(Gate { attempt: r.byte()?, at: r.time()?, token: r.uint()? }))?;
+    let outcome = reader.maybe(|r| read_outcome(r, gate.clone()))?;
+    let state = match (state, gate, outcome) {
+        (0, None, None) => State::Entered,
+        (1, None, None) => State::Asked,
+        (2, Some(gate), None) => State::Dispatched(gate),
+        (3, Some(gate), None) => State::Ambiguous(gate),
+        (4, _, Some(outcome)) => State::Ended(outcome),
+        _ => return Err(Malformed("what belongs to the state of its row")),
     };
-    let asked = asked.unwrap_or(arguments.digest);
-    Ok(Call {
+    let tool = ToolRef { name: String::new(), version: String::new(), digest: Digest::ZERO };
+    let call = Call {
         id,
         run,
         position,
@@ -78,33 +110,56 @@ pub(super) fn read(row: &Row<'_>, run: RunId, db: &Connection, names: &Names) ->
         rounds,
         receipt,
         at,
-    })
-}
-
-fn gate(f: &mut Fields<'_>) -> Result<Option<Gate>, Fault> {
-    let attempt = f.maybe_uint("gate_attempt")?;
-    let at = f.maybe_time("gate_at")?;
-    let token = f.maybe_uint("gate_token")?;
-    let Some(at) = at else { return Ok(None) };
-    Ok(Some(Gate { attempt: f.needed(attempt, "gate_attempt")?, at, token: f.needed(token, "gate_token")? }))
-}
-
-fn outcome(f: &mut Fields<'_>, gate: Option<Gate>) -> Result<Option<Outcome>, Fault> {
-    let status = f.maybe_one_of("outcome", &OUTCOMES)?;
-    let code = match f.maybe_text("outcome_code")? {
-        Some(text) => Some(text.parse::<Code>().map_err(|error| f.corrupt("outcome_code", error))?),
-        None => None,
     };
-    let applied = f.maybe_one_of("applied", &APPLIED)?;
-    let body = f.maybe_body("body")?;
-    let at = f.maybe_time("ended_at")?;
-    let Some(status) = status else { return Ok(None) };
-    let (applied, at) = (f.needed(applied, "applied")?, f.needed(at, "ended_at")?);
-    Ok(Some(Outcome { status, code, applied, body, gate, at }))
+    Ok(call)
+}
+
+fn read_outcome(reader: &mut Reader<'_>, gate: Option<Gate>) -> Result<Outcome, Malformed> {
+    let status = reader.pick(&OUTCOMES, "an outcome")?;
+    let code = reader.maybe(|r| r.text()?.parse::<Code>().map_err(|_| Malformed("a code")))?;
+    let applied = reader.pick(&APPLIED, "whether it applied")?;
+    Ok(Outcome { status, code, applied, body: reader.maybe(Reader::body)?, gate, at: reader.time()? })
+}
+
+/// The receipts of a row of `id, receipt, settled`.
+pub(super) fn read_receipts(row: &Row<'_>, run: RunId) -> Result<Vec<Receipt>, Fault> {
+    let mut f = Fields::new(row, "call");
+    f.named(run);
+    let call: CallId = f.id("id")?;
+    f.named(call);
+    let mut receipts = Vec::new();
+    for field in ["receipt", "settled"] {
+        if let Some(bytes) = f.maybe_blob(field)? {
+            receipts.push(f.packed(bytes, field, RECEIPT, |reader| read_receipt(reader, run, call))?);
+        }
+    }
+    Ok(receipts)
+}
+
+const RECEIPT: u8 = 1;
+
+fn write_receipt(receipt: &Receipt) -> Vec<u8> {
+    let record = compact(&receipt.record);
+    let mut writer = Writer::with_capacity(80 + record.len());
+    writer.byte(RECEIPT).uint(receipt.n).digest(receipt.id.digest()).digest(receipt.digest).bytes(&record);
+    writer.done()
+}
+
+fn read_receipt(reader: &mut Reader<'_>, run: RunId, call: CallId) -> Result<Receipt, Malformed> {
+    let (n, id, digest) = (reader.u32()?, ReceiptId::new(reader.digest()?), reader.digest()?);
+    Ok(Receipt { run, call, n, id, digest, record: expand(reader.bytes()?)? })
+}
+
+pub(super) fn write_identity(writer: &mut Writer, identity: &Identity) {
+    writer.byte(number(&identity.scope, &SCOPES) as u8).uint(identity.n);
+}
+
+pub(super) fn read_identity(reader: &mut Reader<'_>) -> Result<Identity, Malformed> {
+    let scope = SCOPES.get(usize::from(reader.byte()?)).cloned().ok_or(Malformed("a scope"))?;
+    Ok(Identity { scope, n: reader.u32()? })
 }
 
 pub(super) struct Table<'c> {
-    open: Statement<'c>,
     by_id: Statement<'c>,
     insert: Statement<'c>,
     update: Statement<'c>,
@@ -113,33 +168,17 @@ pub(super) struct Table<'c> {
 impl<'c> Table<'c> {
     pub(super) fn prepare(db: &'c Connection) -> rusqlite::Result<Table<'c>> {
         Ok(Table {
-            open: db.prepare(&format!(
-                "SELECT {COLUMNS} FROM call c WHERE c.run = ?1 AND c.live = 1 ORDER BY c.id"
-            ))?,
             by_id: db.prepare(&format!("SELECT {COLUMNS} FROM call c WHERE c.id = ?1 AND c.run = ?2"))?,
             insert: db.prepare(
-                "INSERT OR FAIL INTO call (live, arguments, edited, approval, settle, state, rounds, receipt, gate_attempt, gate_at,
-                 gate_token, outcome, outcome_code, applied, body, ended_at, asked, id, run, position, scope, n, tool, effect,
-                 recovery, timeout_ms, at)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22,
-                 ?23, ?24, ?25, ?26, ?27)",
+                "INSERT OR FAIL INTO call (state, gated, document, receipt, settled, id, run, position, effect)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
             )?,
             update: db.prepare(
-                "UPDATE OR FAIL call SET live = ?1, arguments = ?2, edited = ?3, approval = ?4, settle = ?5, state = ?6, rounds = ?7,
-                 receipt = ?8, gate_attempt = ?9, gate_at = ?10, gate_token = ?11, outcome = ?12, outcome_code = ?13,
-                 applied = ?14, body = ?15, ended_at = ?16, asked = ?17 WHERE id = ?18",
+                "UPDATE OR FAIL call SET state = ?1, gated = ?2, document = ?3, receipt = coalesce(receipt, ?4),
+                 settled = coalesce(settled, ?5)
+                 WHERE id = ?6 AND (?4 IS NULL OR receipt IS NULL) AND (?5 IS NULL OR settled IS NULL)",
             )?,
         })
-    }
-
-    /// Those without outcome.
-    pub(super) fn open(&mut self, n: i64, run: RunId, db: &Connection, names: &Names) -> Result<Vec<Call>, Fault> {
-        let mut rows = self.open.query([n])?;
-        let mut calls = Vec::new();
-        while let Some(row) = rows.next()? {
-            calls.push(read(row, run, db, names)?);
-        }
-        Ok(calls)
     }
 
     pub(super) fn by_id(
@@ -154,14 +193,23 @@ impl<'c> Table<'c> {
         rows.next()?.map(|row| read(row, run, db, names)).transpose()
     }
 
-    pub(super) fn save(
+    /// Saves a call with the receipts that were written for it.
+    pub(super) fn save<'r>(
         &mut self,
-        call: &Call,
-        mark: Mark,
+        (call, mark): (&Call, Mark),
+        receipts: impl Iterator<Item = &'r Receipt>,
         n: i64,
         db: &Connection,
         names: &Names,
     ) -> Result<(), Fault> {
+        let (mut receipt, mut settled) = (None, None);
+        for written in receipts {
+            let first = call.receipt.is_none_or(|ambiguous| ambiguous == written.digest);
+            let slot = if first { &mut receipt } else { &mut settled };
+            if slot.replace(write_receipt(written)).is_some() {
+                return Err(Fault::Broken(format!("{} has two receipts of one kind", call.id)));
+            }
+        }
         let state = match &call.state {
             State::Entered => 0,
             State::Asked => 1,
@@ -169,52 +217,18 @@ impl<'c> Table<'c> {
             State::Ambiguous(_) => 3,
             State::Ended(_) => 4,
         };
-        let gate = call.gate();
-        let outcome = call.outcome();
-        let asked = (call.asked != call.arguments.digest).then(|| call.asked.as_bytes());
-        let arguments = body_bytes(call.arguments);
-        let body = outcome.and_then(|o| o.body).map(body_bytes);
-        let changing = params![
-            state < 4,
-            arguments,
-            call.edited,
-            call.approval.as_ref().map(ApprovalId::as_bytes),
-            call.settle.as_ref().map(ApprovalId::as_bytes),
-            state,
-            call.rounds,
-            call.receipt.as_ref().map(|d| d.as_bytes()),
-            gate.map(|g| g.attempt),
-            gate.map(|g| g.at.as_micros()),
-            gate.map(|g| g.token as i64),
-            outcome.map(|o| number(&o.status, &OUTCOMES)),
-            outcome.and_then(|o| o.code).map(Code::as_str),
-            outcome.map(|o| number(&o.applied, &APPLIED)),
-            body,
-            outcome.map(|o| o.at.as_micros()),
-            asked,
-            call.id.as_bytes(),
-        ];
+        let document = write_document(call, names.tool_number(db, &call.tool)?);
+        let (gated, id) = (call.gate().is_some(), call.id.as_bytes());
         let changed = match mark {
             Mark::Loaded => return Ok(()),
             Mark::Gone => return Err(Fault::Broken(format!("{} would be deleted", call.id))),
-            Mark::Changed => self.update.execute(changing)?,
+            Mark::Changed => self.update.execute(params![state, gated, document, receipt, settled, id])?,
             Mark::New => {
-                let tool = names.tool_number(db, &call.tool)?;
-                let fixed = params![
-                    n,
-                    call.position,
-                    number(&call.identity.scope, &SCOPES),
-                    call.identity.n,
-                    tool,
-                    number(&call.effect, &EFFECTS),
-                    number(&call.recovery, &RECOVERIES),
-                    call.timeout_ms,
-                    call.at.as_micros()
-                ];
-                self.insert.execute(&[changing, fixed].concat()[..])?
+                let effect = number(&call.effect, &EFFECTS);
+                self.insert.execute(params![state, gated, document, receipt, settled, id, n, call.position, effect])?
             }
         };
-        if changed == 1 { Ok(()) } else { Err(Fault::Broken(format!("{} is not there", call.id))) }
+        if changed == 1 { Ok(()) } else { Err(Fault::Broken(format!("{} is not there as it was", call.id))) }
     }
 }
 

@@ -161,6 +161,24 @@ impl<'a> Reader<'a> {
         Ok(T::from_bytes(self.fixed()?))
     }
 
+    /// A number of a row.
+    pub(super) fn number(&mut self) -> Result<i64, Malformed> {
+        i64::try_from(self.uint()?).map_err(|_| Malformed("the number of a row"))
+    }
+
+    pub(super) fn list<T>(
+        &mut self,
+        mut read: impl FnMut(&mut Reader<'a>) -> Result<T, Malformed>,
+    ) -> Result<Vec<T>, Malformed> {
+        let count = self.uint()?;
+        (0..count).map(|_| read(self)).collect()
+    }
+
+    /// A member of a closed set, stored as its place in `table`.
+    pub(super) fn pick<T: Copy>(&mut self, table: &[T], what: &'static str) -> Result<T, Malformed> {
+        table.get(usize::from(self.byte()?)).copied().ok_or(Malformed(what))
+    }
+
     pub(super) fn body(&mut self) -> Result<Body, Malformed> {
         Ok(body_of(self.fixed()?))
     }

@@ -5,12 +5,11 @@
 
 use protocol::digest::Digest;
 use protocol::id::Id;
-use protocol::run::Body;
 use protocol::time::Time;
 use rusqlite::Row;
 use rusqlite::types::{FromSql, ValueRef};
 
-use super::codec::{Malformed, Reader, body_of};
+use super::codec::{Malformed, Reader};
 use crate::error::{Corrupt, ReadError};
 
 /// What stops a statement.
@@ -179,36 +178,11 @@ impl<'r> Fields<'r> {
         self.sized(bytes, field).map(Digest::from_bytes)
     }
 
-    pub(super) fn maybe_digest(&mut self, field: &'static str) -> Field<Option<Digest>> {
-        let bytes = self.maybe_blob(field)?;
-        bytes.map(|bytes| self.sized(bytes, field).map(Digest::from_bytes)).transpose()
-    }
-
-    pub(super) fn body(&mut self, field: &'static str) -> Field<Body> {
-        let bytes = self.blob(field)?;
-        self.sized(bytes, field).map(body_of)
-    }
-
-    pub(super) fn maybe_body(&mut self, field: &'static str) -> Field<Option<Body>> {
-        let bytes = self.maybe_blob(field)?;
-        bytes.map(|bytes| self.sized(bytes, field).map(body_of)).transpose()
-    }
-
     /// A value of `table`, indexed by the stored number.
     pub(super) fn one_of<T: Copy>(&mut self, field: &'static str, table: &[T]) -> Field<T> {
         let value = self.int(field)?;
         let found = usize::try_from(value).ok().and_then(|at| table.get(at));
         found.copied().ok_or_else(|| self.corrupt(field, format!("{value} is no {field}")))
-    }
-
-    pub(super) fn maybe_one_of<T: Copy>(&mut self, field: &'static str, table: &[T]) -> Field<Option<T>> {
-        match self.typed::<Option<i64>>(field)? {
-            None => Ok(None),
-            Some(_) => {
-                self.at -= 1;
-                self.one_of(field, table).map(Some)
-            }
-        }
     }
 
     /// A value that must be there because another column says so.

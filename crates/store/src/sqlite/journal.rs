@@ -1,14 +1,11 @@
-//! The tables `journal`, `receipt` and `log`: rows that are appended to a run and never changed.
+//! The tables `journal` and `log`: rows that are appended to a run and never changed.
 
-use protocol::call::Receipt;
-use protocol::digest::Digest;
-use protocol::id::{ReceiptId, RunId};
+use protocol::id::RunId;
 use protocol::journal::{self, Entropy, Other};
 use protocol::rows::LogLine;
 use rusqlite::{Connection, Row, Statement, params};
 
 use super::codec::{Malformed, Reader, Writer};
-use super::compact::{compact, expand};
 use super::fault::{Fault, Fields};
 
 pub(super) fn read_entry(row: &Row<'_>, run: RunId) -> Result<journal::Row, Fault> {
@@ -60,17 +57,6 @@ fn read_other(reader: &mut Reader<'_>) -> Result<Other, Malformed> {
     }
 }
 
-pub(super) fn read_receipt(row: &Row<'_>, run: RunId) -> Result<Receipt, Fault> {
-    let mut f = Fields::new(row, "receipt");
-    f.named(run);
-    let n = f.uint("n")?;
-    let id = ReceiptId::new(f.digest("id")?);
-    let digest: Digest = f.digest("digest")?;
-    let record = f.blob("record")?;
-    let record = expand(record).map_err(|malformed| f.corrupt("record", malformed))?;
-    Ok(Receipt { run, n, id, digest, record })
-}
-
 pub(super) fn read_line(row: &Row<'_>, run: RunId) -> Result<LogLine, Fault> {
     let mut f = Fields::new(row, "log");
     f.named(run);
@@ -79,7 +65,6 @@ pub(super) fn read_line(row: &Row<'_>, run: RunId) -> Result<LogLine, Fault> {
 
 pub(super) struct Table<'c> {
     entry: Statement<'c>,
-    receipt: Statement<'c>,
     line: Statement<'c>,
 }
 
@@ -87,20 +72,12 @@ impl<'c> Table<'c> {
     pub(super) fn prepare(db: &'c Connection) -> rusqlite::Result<Table<'c>> {
         Ok(Table {
             entry: db.prepare("INSERT OR FAIL INTO journal (run, position, entry) VALUES (?1, ?2, ?3)")?,
-            receipt: db
-                .prepare("INSERT OR FAIL INTO receipt (run, n, id, digest, record) VALUES (?1, ?2, ?3, ?4, ?5)")?,
             line: db.prepare("INSERT OR FAIL INTO log (run, n, at, text) VALUES (?1, ?2, ?3, ?4)")?,
         })
     }
 
     pub(super) fn entry(&mut self, n: i64, row: &journal::Row) -> Result<(), Fault> {
         self.entry.execute(params![n, row.position, write_other(&row.entry)])?;
-        Ok(())
-    }
-
-    pub(super) fn receipt(&mut self, n: i64, receipt: &Receipt) -> Result<(), Fault> {
-        let (id, digest) = (receipt.id.digest(), receipt.digest);
-        self.receipt.execute(params![n, receipt.n, id.as_bytes(), digest.as_bytes(), compact(&receipt.record)])?;
         Ok(())
     }
 

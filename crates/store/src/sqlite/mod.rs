@@ -18,11 +18,13 @@ mod migrate;
 mod names;
 mod obligation;
 mod open;
+mod pack;
 mod packed;
 mod read;
 mod recent;
 mod registry;
 mod run;
+mod state;
 mod tables;
 mod wait;
 mod writer;
@@ -35,11 +37,11 @@ use rusqlite::Connection;
 
 pub use check::Check;
 pub(crate) use checkpoint::Log;
+pub(crate) use pack::pack;
 pub(crate) use read::Readers;
 #[cfg(feature = "testing")]
 pub use read::scans;
 pub use read::{ApprovalOf, CallOf, Claimable, Counts, Due, Reach, Shown};
-pub(crate) use tables::pack;
 pub(crate) use writer::{Done, Job, Work};
 
 use crate::config::StoreConfig;
@@ -102,7 +104,7 @@ impl Drop for Fallen<'_> {
 fn latest(db: &Connection) -> rusqlite::Result<Time> {
     let sql = "SELECT max(
         coalesce((SELECT at FROM event ORDER BY n DESC LIMIT 1), 0),
-        coalesce((SELECT max(claim_renewed_at) FROM run WHERE claim_token IS NOT NULL), 0),
+        coalesce((SELECT max(claim_renewed_at) FROM run WHERE status IN (1, 2, 7, 8) AND status <> 9), 0),
         coalesce((SELECT max(registered_at) FROM pattern), 0),
         coalesce((SELECT max(max(registered_at), max(coalesce(withdrawn_at, 0))) FROM tool), 0),
         coalesce((SELECT max(since) FROM policy), 0),

@@ -1,12 +1,10 @@
-//! The columns of a run that no query looks into, in the store's binary form: clocks, failure, checkpoint header.
+//! Parts of a run in the store's binary form: clocks and the header of its checkpoint.
 
-use protocol::code::Code;
-use protocol::json;
-use protocol::run::{Checkpoint, Clock, Clocks, Failure, Head, Snapshot};
+use protocol::run::{Checkpoint, Clock, Clocks, Head, Snapshot};
 use rusqlite::Connection;
 
 use super::codec::{Malformed, Reader, Writer};
-use super::fault::{Fault, Fields, number};
+use super::fault::{Fault, number};
 use super::names::Names;
 
 const CLOCKS: [Clock; 8] = [
@@ -20,17 +18,12 @@ const CLOCKS: [Clock; 8] = [
     Clock::Stopped,
 ];
 
-pub(super) const CLOCKS_V1: u8 = 1;
-
-pub(super) fn write_clocks(clocks: &Clocks) -> Vec<u8> {
+pub(super) fn write_clocks(writer: &mut Writer, clocks: &Clocks) {
     let Clocks { queued, active, calls, hold, person, machine, paused, stopping, since, running } = *clocks;
-    let mut writer = Writer::with_capacity(48);
-    writer.byte(CLOCKS_V1);
     for spent in [queued, active, calls, hold, person, machine, paused, stopping] {
         writer.uint(spent);
     }
     writer.time(since).byte(number(&running, &CLOCKS) as u8);
-    writer.done()
 }
 
 pub(super) fn read_clocks(reader: &mut Reader<'_>) -> Result<Clocks, Malformed> {
@@ -44,78 +37,58 @@ pub(super) fn read_clocks(reader: &mut Reader<'_>) -> Result<Clocks, Malformed> 
         paused: reader.uint()?,
         stopping: reader.uint()?,
         since: reader.time()?,
-        running: *CLOCKS.get(usize::from(reader.byte()?)).ok_or(Malformed("a clock"))?,
+        running: reader.pick(&CLOCKS, "a clock")?,
     })
 }
 
-pub(super) const FAILURE: u8 = 1;
-
-pub(super) fn write_failure(failure: &Failure) -> Vec<u8> {
-    let mut writer = Writer::with_capacity(128);
-    writer.byte(FAILURE).text(failure.code.as_str()).text(&failure.message);
-    writer.maybe(failure.detail.as_ref(), |w, detail| w.text(detail.as_str()));
-    writer.done()
-}
-
-pub(super) fn read_failure(reader: &mut Reader<'_>) -> Result<Failure, Malformed> {
-    let code: Code = reader.text()?.parse().map_err(|_| Malformed("a code"))?;
-    let message = reader.text()?.to_owned();
-    let detail = reader.maybe(|r| json::Canonical::from_stored(r.bytes()?).ok_or(Malformed("canonical JSON")))?;
-    Ok(Failure { code, message, detail })
-}
-
-const CHECKPOINT: u8 = 1;
-
-pub(super) fn write_checkpoint(checkpoint: &Checkpoint, db: &Connection, names: &Names) -> Result<Vec<u8>, Fault> {
-    let mut writer = Writer::with_capacity(128);
-    writer.byte(CHECKPOINT).uint(checkpoint.n).uint(checkpoint.seq).uint(checkpoint.token);
+pub(super) fn write_checkpoint(
+    writer: &mut Writer,
+    checkpoint: &Checkpoint,
+    db: &Connection,
+    names: &Names,
+) -> Result<(), Fault> {
+    writer.uint(checkpoint.n).uint(checkpoint.seq).uint(checkpoint.token);
     writer.uint(names.word_number(db, &checkpoint.schema)? as u64);
     writer.uint(checkpoint.journal.len).digest(checkpoint.journal.digest).body(checkpoint.body);
-    match &checkpoint.snapshot {
-        None => drop(writer.flag(false)),
-        Some(snapshot) => {
-            writer.flag(true).uint(names.word_number(db, &snapshot.engine)? as u64);
-            writer.uint(snapshot.hop).digest(snapshot.image).body(snapshot.body);
-            writer.maybe(snapshot.consumed_by, |w, token| w.uint(token));
-        }
+    writer.flag(checkpoint.snapshot.is_some());
+    if let Some(snapshot) = &checkpoint.snapshot {
+        writer.uint(names.word_number(db, &snapshot.engine)? as u64);
+        writer.uint(snapshot.hop).digest(snapshot.image).body(snapshot.body);
+        writer.maybe(snapshot.consumed_by, |w, token| w.uint(token));
     }
-    Ok(writer.done())
+    Ok(())
 }
 
-/// The header as packed: schema and engine are still numbers of words.
-struct Packed {
+/// The header of a checkpoint; schema and engine are still numbers of words.
+pub(super) struct Header {
     checkpoint: Checkpoint,
     schema: i64,
     engine: Option<i64>,
 }
 
-pub(super) fn read_checkpoint(
-    f: &Fields<'_>,
-    bytes: &[u8],
-    db: &Connection,
-    names: &Names,
-) -> Result<Checkpoint, Fault> {
-    let Packed { mut checkpoint, schema, engine } = f.packed(bytes, "checkpoint", CHECKPOINT, unpack_checkpoint)?;
-    checkpoint.schema = (*names.word(db, schema)?).clone();
-    if let (Some(snapshot), Some(engine)) = (&mut checkpoint.snapshot, engine) {
-        snapshot.engine = (*names.word(db, engine)?).clone();
+impl Header {
+    pub(super) fn named(self, db: &Connection, names: &Names) -> Result<Checkpoint, Fault> {
+        let Header { mut checkpoint, schema, engine } = self;
+        checkpoint.schema = (*names.word(db, schema)?).clone();
+        if let (Some(snapshot), Some(engine)) = (&mut checkpoint.snapshot, engine) {
+            snapshot.engine = (*names.word(db, engine)?).clone();
+        }
+        Ok(checkpoint)
     }
-    Ok(checkpoint)
 }
 
-fn unpack_checkpoint(reader: &mut Reader<'_>) -> Result<Packed, Malformed> {
-    let word = |reader: &mut Reader<'_>| i64::try_from(reader.uint()?).map_err(|_| Malformed("a word"));
+pub(super) fn read_checkpoint(reader: &mut Reader<'_>) -> Result<Header, Malformed> {
     let (n, seq, token) = (reader.u32()?, reader.u32()?, reader.uint()?);
-    let schema = word(reader)?;
+    let schema = reader.number()?;
     let journal = Head { len: reader.u32()?, digest: reader.digest()? };
     let body = reader.body()?;
     let snapshot = reader.maybe(|reader| {
-        let engine = word(reader)?;
+        let engine = reader.number()?;
         let (hop, image, body) = (reader.u32()?, reader.digest()?, reader.body()?);
         let consumed_by = reader.maybe(Reader::uint)?;
         Ok((engine, Snapshot { hop, engine: String::new(), image, body, consumed_by }))
     })?;
     let (engine, snapshot) = snapshot.unzip();
     let checkpoint = Checkpoint { n, seq, token, schema: String::new(), journal, body, snapshot };
-    Ok(Packed { checkpoint, schema, engine })
+    Ok(Header { checkpoint, schema, engine })
 }

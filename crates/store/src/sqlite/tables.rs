@@ -6,23 +6,27 @@
 //! Statements that write say `OR FAIL`. What fails is rolled back with its whole transaction, so SQLite need not keep a
 //! copy of every page that a single statement touches in order to undo that statement alone.
 
+use protocol::approval::Approval;
 use protocol::call::Call;
-use protocol::command::{Act, Admit, Command, KnownKey, Renew, Renewed, Subject};
+use protocol::command::{Admit, Command, KnownKey, Renew, Renewed, Subject};
 use protocol::decide::{self, Loaded};
 use protocol::digest::Digest;
 use protocol::id::{ApprovalId, CallId, RunId};
-use protocol::rows::{Change, Debt, NewBody, Rows, Set};
+use protocol::rows::{Change, Debt, Rows, Set};
 use protocol::run::{Body, Run, Status};
 use protocol::time::Time;
 use rusqlite::{Connection, Statement};
 
 use super::admission::{Found, Scoped};
-use super::body::{Packed, Place};
+use super::body::Place;
 use super::fault::Fault;
 use super::names::Names;
+use super::pack::Packs;
 use super::recent::Recent;
-use super::run::{Live, Stored};
+use super::run::Stored;
+use super::state::Live;
 use super::{admission, approval, body, call, event, journal, obligation, recent, run, wait};
+use crate::error::Corrupt;
 
 pub(super) struct Tables<'c> {
     db: &'c Connection,
@@ -72,9 +76,6 @@ impl Held {
         Held { kind, request: None }
     }
 }
-
-/// Bodies that a caller compressed before it sent its command.
-pub(crate) type Packs = [(Digest, Packed)];
 
 impl<'c> Tables<'c> {
     pub(super) fn prepare(db: &'c Connection) -> rusqlite::Result<Tables<'c>> {
@@ -192,32 +193,30 @@ impl<'c> Tables<'c> {
     }
 
     fn load_rows(&mut self, stored: Stored, named: Option<ApprovalId>) -> Result<(Loaded, Held), Fault> {
-        let Stored { n, live, run } = stored;
-        let has = |kind| live.has(kind);
-        let waits = if has(Live::WAITS) { self.wait.of_run(n, run.id)? } else { Vec::new() };
-        let mut calls = match has(Live::CALLS) {
-            true => self.call.open(n, run.id, self.db, &self.names)?,
-            false => Vec::new(),
-        };
-        let mut approvals = match has(Live::APPROVALS) {
-            true => self.approval.live(n, &run, self.db, &self.names)?,
-            false => Vec::new(),
-        };
+        let Stored { n, live, stopping, run } = stored;
+        let Live { waits, approvals: questions, calls: open } = live;
+        let mut calls = Vec::with_capacity(open.len());
+        for id in open {
+            calls.push(self.call(id, n, &run)?.ok_or_else(|| lost(&run, &id))?);
+        }
         // A call that is still open is told what became of its question, decided or not.
-        let asked = calls.iter().flat_map(|c| [c.approval, c.settle]).flatten();
-        let wanted: Vec<ApprovalId> = asked.chain(named).collect();
-        for id in wanted {
+        let asked = calls.iter().flat_map(|c: &Call| [c.approval, c.settle]).flatten();
+        let mut approvals: Vec<Approval> = Vec::with_capacity(questions.len());
+        for id in questions.iter().copied().chain(asked).chain(named) {
             if !approvals.iter().any(|known| known.id == id) {
-                approvals.extend(self.approval.by_id(id, n, &run, self.db, &self.names)?);
+                match self.approval.by_id(id, n, &run, self.db, &self.names)? {
+                    Some(approval) => approvals.push(approval),
+                    None if questions.contains(&id) => return Err(lost(&run, &id)),
+                    None => {}
+                }
             }
         }
-        let wanted: Vec<CallId> = approvals.iter().map(|a| a.call).collect();
-        for id in wanted {
+        for id in approvals.iter().map(|a| a.call) {
             if !calls.iter().any(|known| known.id == id) {
-                calls.extend(self.call.by_id(id, n, run.id, self.db, &self.names)?);
+                calls.extend(self.call(id, n, &run)?);
             }
         }
-        let obligations = if has(Live::OBLIGATIONS) { self.obligation.open(n, run.id)? } else { Vec::new() };
+        let obligations = if stopping { self.obligation.open(n, run.id)? } else { Vec::new() };
         let held = Held::of(n, &run);
         let rows = Rows {
             run,
@@ -227,6 +226,10 @@ impl<'c> Tables<'c> {
             obligations: Set::load(obligations),
         };
         Ok((Loaded::Rows(Box::new(rows)), held))
+    }
+
+    fn call(&mut self, id: CallId, n: i64, run: &Run) -> Result<Option<Call>, Fault> {
+        self.call.by_id(id, n, run.id, self.db, &self.names)
     }
 
     /// Writes a change whole, or stops at the first thing that does not fit; the caller then rolls back.
@@ -239,20 +242,25 @@ impl<'c> Tables<'c> {
     fn write(&mut self, change: &Change, held: Held, packs: &Packs) -> Result<i64, Fault> {
         let rows = &change.rows;
         let run = &rows.run;
-        let live = live(rows);
-        let (n, fresh) = match (held.kind, change.before) {
-            (HeldKind::New { hash }, None) => (self.save_new(change, held.request, hash, live)?, true),
+        let n = match (held.kind, change.before) {
+            (HeldKind::New { hash }, None) => self.save_new(change, held.request, hash)?,
             (HeldKind::Run { n, .. }, Some(before)) => {
-                self.run.update(run, live, n, before, self.db, &self.names)?;
-                (n, false)
+                self.run.update(rows, n, before, self.db, &self.names)?;
+                n
             }
             _ => return Err(Fault::Broken(format!("{} was not loaded as it is saved", run.id))),
         };
         for (wait, mark) in rows.waits.dirty() {
             self.wait.save(wait, mark, n)?;
         }
+        let mut receipts = 0;
         for (call, mark) in rows.calls.dirty() {
-            self.call.save(call, mark, n, self.db, &self.names)?;
+            let own = change.receipts.iter().filter(|receipt| receipt.call == call.id);
+            receipts += own.clone().count();
+            self.call.save((call, mark), own, n, self.db, &self.names)?;
+        }
+        if receipts != change.receipts.len() {
+            return Err(Fault::Broken(format!("{} has receipts of calls that did not change", run.id)));
         }
         for (approval, mark) in rows.approvals.dirty() {
             self.approval.save(approval, mark, (n, run), self.db, &self.names)?;
@@ -261,23 +269,17 @@ impl<'c> Tables<'c> {
             self.obligation.save(obligation, mark, n)?;
         }
         self.save_appended(change, n)?;
-        self.save_bodies(change, held, n, fresh, packs)?;
+        self.save_bodies(change, held, n, packs)?;
         if let (Some(session), true) = (&run.session, ends(change)) {
             self.admission.free(&run.namespace, session, n)?;
         }
         Ok(n)
     }
 
-    fn save_new(
-        &mut self,
-        change: &Change,
-        request: Option<Digest>,
-        hash: Option<i64>,
-        live: Live,
-    ) -> Result<i64, Fault> {
+    fn save_new(&mut self, change: &Change, request: Option<Digest>, hash: Option<i64>) -> Result<i64, Fault> {
         let run = &change.rows.run;
         let key = change.key.as_ref().map(|(key, _)| key.as_str());
-        let n = self.run.insert(run, live, (key, request), self.db, &self.names)?;
+        let n = self.run.insert(&change.rows, (key, request), self.db, &self.names)?;
         if let Some(hash) = hash {
             self.admission.insert(hash, n)?;
         }
@@ -292,9 +294,6 @@ impl<'c> Tables<'c> {
         for row in &change.journal {
             self.journal.entry(n, row)?;
         }
-        for receipt in &change.receipts {
-            self.journal.receipt(n, receipt)?;
-        }
         for line in &change.log {
             self.journal.line(n, line)?;
         }
@@ -304,7 +303,7 @@ impl<'c> Tables<'c> {
         Ok(())
     }
 
-    fn save_bodies(&mut self, change: &Change, held: Held, n: i64, fresh: bool, packs: &Packs) -> Result<(), Fault> {
+    fn save_bodies(&mut self, change: &Change, held: Held, n: i64, packs: &Packs) -> Result<(), Fault> {
         let checkpoint = change.rows.run.checkpoint.as_ref();
         let (before, frozen) = match held.kind {
             HeldKind::Run { checkpoint, snapshot, .. } => (checkpoint, snapshot),
@@ -312,15 +311,14 @@ impl<'c> Tables<'c> {
         };
         let renewed = checkpoint.filter(|c| before.is_none_or(|(n, body)| (n, body) != (c.n, c.body)));
         let snapshot = renewed.and_then(|c| c.snapshot.as_ref()).map(|s| s.body);
-        for (i, new) in change.bodies.iter().enumerate() {
+        for new in &change.bodies {
             let place = match new.body {
                 body if renewed.is_some_and(|c| c.body == body) => Place::Checkpoint,
                 body if snapshot == Some(body) => Place::Snapshot,
                 _ => Place::Body,
             };
             let packed = packs.iter().find(|(digest, _)| *digest == new.body.digest).map(|(_, packed)| packed);
-            // The first body of a new run cannot be there already.
-            self.body.put(n, place, new, packed, fresh && i == 0)?;
+            self.body.put(n, place, new, packed)?;
         }
         if frozen.is_some() && renewed.is_some() && snapshot.is_none() {
             self.body.forget(n, Place::Snapshot)?;
@@ -388,62 +386,8 @@ fn ends(change: &Change) -> bool {
     change.run().status().is_final() && change.before.is_none_or(|(status, _): (Status, u64)| !status.is_final())
 }
 
-/// Which live rows the run has once the change is saved. The rows loaded are all live ones, so this is exact.
-fn live(rows: &Rows) -> Live {
-    let mut live = 0;
-    let mut set = |kind, has: bool| live |= if has { kind } else { 0 };
-    set(Live::WAITS, rows.waits.iter().next().is_some());
-    set(Live::APPROVALS, rows.approvals.iter().any(approval::is_live));
-    set(Live::CALLS, rows.calls.iter().any(|call: &Call| !call.is_ended()));
-    set(Live::OBLIGATIONS, rows.obligations.iter().any(|o| o.is_open()));
-    Live(live)
-}
-
-/// Compresses the bodies of a command before the writer sees it; large ones on a thread that may take its time.
-pub(crate) async fn pack(work: &super::Work) -> Box<Packs> {
-    let super::Work::Run(command) = work else { return Box::default() };
-    let mut worth: Vec<&NewBody> = Vec::new();
-    bodies(command, &mut |body| {
-        if Packed::is_worth(&body.bytes) {
-            worth.push(body);
-        }
-    });
-    if worth.is_empty() {
-        return Box::default();
-    }
-    let all: Vec<NewBody> = worth.into_iter().cloned().collect();
-    let total: usize = all.iter().map(|body| body.bytes.len()).sum();
-    let compress = move || all.iter().map(|body| (body.body.digest, Packed::of(&body.bytes))).collect::<Box<Packs>>();
-    if total < LARGE {
-        return compress();
-    }
-    // A task that is cancelled only leaves the bodies as they are.
-    tokio::task::spawn_blocking(compress).await.unwrap_or_default()
-}
-
-/// Bytes that take longer to compress than a task may hold its thread: about a millisecond.
-const LARGE: usize = 256 * 1024;
-
-/// The new bodies that a command brings.
-fn bodies<'a>(command: &'a Command, each: &mut impl FnMut(&'a NewBody)) {
-    match command {
-        Command::Admit(admit) => each(&admit.input),
-        Command::Hop(hop) => {
-            hop.progress.bodies.iter().for_each(&mut *each);
-            match &hop.act {
-                Act::Park { checkpoint, .. } | Act::HandBack { checkpoint: Some(checkpoint) } => {
-                    each(&checkpoint.body);
-                    checkpoint.snapshot.iter().for_each(|(_, body)| body.iter().for_each(&mut *each));
-                }
-                Act::Finish { result } => each(result),
-                _ => {}
-            }
-        }
-        Command::Decide(decide) => {
-            decide.reason.iter().for_each(&mut *each);
-            decide.answer.iter().for_each(|answer| each(&answer.body));
-        }
-        Command::Claim(_) | Command::Expire(_) | Command::Cancel(_) => {}
-        Command::Recover { .. } | Command::Clean { .. } => {}
-    }
+/// A row that the run's own says is there.
+fn lost(run: &Run, id: &impl std::fmt::Display) -> Fault {
+    let why = format!("{id} is live, and it is not there");
+    Fault::Corrupt(Box::new(Corrupt { table: "run", key: run.id.to_string(), field: "state", why }))
 }

@@ -20,8 +20,9 @@ use rusqlite::{Connection, ErrorCode, ffi};
 use tokio::sync::oneshot;
 
 use super::fault::Fault;
+use super::pack::Packs;
 use super::registry as registry_rows;
-use super::tables::{Packs, Tables};
+use super::tables::Tables;
 use super::{checkpoint, open};
 use crate::config::random;
 use crate::error::TransactError;

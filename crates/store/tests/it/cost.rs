@@ -13,9 +13,11 @@ async fn every_scan_reads_an_index_over_live_rows() {
     }
     let wanted = [
         ("claimable", "USING INDEX run_ready"),
-        ("lapsed", "USING INDEX run_claimed"),
-        ("waits", "USING INDEX wait_due"),
-        ("next", "USING INDEX wait_due"),
+        ("lapsed", "USING INDEX run_status"),
+        ("timers", "USING INDEX wait_due"),
+        ("expiries", "USING INDEX approval_expiry"),
+        ("next timer", "wait_due"),
+        ("next expiry", "USING INDEX approval_expiry"),
         ("deadlines", "USING INDEX run_deadline"),
         ("stopping", "INDEX obligation_open"),
         ("pending", "USING INDEX approval_pending"),

@@ -14,11 +14,11 @@ async fn a_row_that_cannot_be_read_is_reported_and_stops_no_page() {
     let bad = world.queued().await.id;
     let good = world.queued().await.id;
     let db = home.tamper();
-    let broken = db.execute("UPDATE run SET clocks = x'0102' WHERE id = ?1", [bad.as_bytes()]).unwrap();
+    let broken = db.execute("UPDATE run SET state = x'0102' WHERE id = ?1", [bad.as_bytes()]).unwrap();
     assert_eq!(broken, 1);
     let page = world.ledger.runs(RunFilter::default(), None, 10).await.unwrap();
     assert_eq!(page.items.iter().map(|run| run.id).collect::<Vec<_>>(), [good]);
-    assert_eq!((page.faults[0].key.clone(), page.faults[0].field), (bad.to_string(), "clocks"));
+    assert_eq!((page.faults[0].key.clone(), page.faults[0].field), (bad.to_string(), "state"));
     assert!(matches!(world.ledger.run(bad).await, Err(ReadError::Corrupt(_))));
     let claim = |run| Command::Claim(Claim { run, seq: 0, taker: world.taker() });
     let (refused, claimed) = tokio::join!(world.ledger.transact(claim(bad)), world.ledger.transact(claim(good)));
@@ -31,7 +31,7 @@ async fn a_row_that_cannot_be_read_is_reported_and_stops_no_page() {
     };
     let renewed = world.ledger.renew(renew).await.unwrap();
     assert_eq!(renewed.iter().map(|(run, _)| *run).collect::<Vec<_>>(), [good]);
-    let stored: Vec<u8> = db.query_row("SELECT clocks FROM run WHERE id = ?1", [bad.as_bytes()], |r| r.get(0)).unwrap();
+    let stored: Vec<u8> = db.query_row("SELECT state FROM run WHERE id = ?1", [bad.as_bytes()], |r| r.get(0)).unwrap();
     assert_eq!(stored, [1, 2]);
 }
 
@@ -41,11 +41,11 @@ async fn an_approval_of_a_bad_run_stops_no_inbox() {
     let world = home.world().await;
     let (bad, asked) = world.parked().await;
     let (_, good) = world.parked().await;
-    home.tamper().execute("UPDATE approval SET votes = x'ff' WHERE id = ?1", [asked.approval.as_bytes()]).unwrap();
+    home.tamper().execute("UPDATE approval SET document = x'ff' WHERE id = ?1", [asked.approval.as_bytes()]).unwrap();
     let page = world.ledger.approvals(ApprovalFilter::default(), None, 10).await.unwrap();
     assert_eq!(page.items.iter().map(|item| item.approval.id).collect::<Vec<_>>(), [good.approval]);
     assert_eq!(page.faults.len(), 1);
-    assert_eq!(page.faults[0].field, "votes");
+    assert_eq!(page.faults[0].field, "document");
     let told = world.cancel(bad.id).await;
     assert!(matches!(told, Err(TransactError::Corrupt(_))));
 }
@@ -91,21 +91,18 @@ async fn the_schema_is_the_last_guard_of_a_final_row() {
     let db = home.tamper();
     let refused = [
         //
-        (
-            "UPDATE run SET status = 0, ready_at = 0, retry_at = 0, finished_at = NULL, result = NULL WHERE status = 9",
-            "never changes",
-        ),
+        ("UPDATE run SET status = 0, ready_at = 0, retry_at = 0, finished_at = NULL WHERE status = 9", "never changes"),
         //
         ("UPDATE run SET finished_at = NULL WHERE status = 9", "CHECK"),
         ("UPDATE run SET live = 1 WHERE status = 9", "CHECK"),
         //
         ("UPDATE run SET ready_at = NULL, retry_at = NULL WHERE status = 0", "CHECK"),
         //
-        ("UPDATE run SET claim_token = fence WHERE status = 0", "CHECK"),
+        ("UPDATE run SET claim_worker = id WHERE status = 0", "CHECK"),
         //
         ("UPDATE run SET status = 3, ready_at = NULL, retry_at = NULL WHERE status = 0", "CHECK"),
         // C-161
-        ("UPDATE approval SET status = 2, phase = NULL, live = 0 WHERE status = 1", "not decided again"),
+        ("UPDATE approval SET status = 2 WHERE status = 1", "not decided again"),
     ];
     for (sql, why) in refused {
         let error = db.execute(sql, []).unwrap_err().to_string();
@@ -119,8 +116,8 @@ async fn a_command_that_breaks_a_rule_of_the_schema_takes_no_other_with_it() {
     let world = home.world().await;
     let (bad, good) = (world.running().await, world.running().await);
     // A row in the way of the next event of one run: its command cannot be saved, whatever else is in the batch.
-    let in_the_way = "INSERT INTO event (run, first, at, pack) SELECT n, events_len, 0, x'' FROM run WHERE id = ?1";
-    home.tamper().execute(in_the_way, [bad.id.as_bytes()]).unwrap();
+    let in_the_way = "INSERT INTO event (run, first, at, pack) SELECT n, ?2, 0, x'' FROM run WHERE id = ?1";
+    home.tamper().execute(in_the_way, rusqlite::params![bad.id.as_bytes(), bad.events.len]).unwrap();
     let before = world.ledger.run(bad.id).await.unwrap();
     let finish = |run| world.step(run, Progress::default(), world.finish("{}"));
     let (broken, done, admitted) = tokio::join!(finish(&bad), finish(&good), world.queued());

@@ -7,7 +7,7 @@ use protocol::journal::Entry;
 use protocol::rows::LogLine;
 use rusqlite::params;
 
-use super::super::{body, fault::Fault, journal};
+use super::super::{body, call, fault::Fault, journal};
 use super::Reader;
 
 impl Reader<'_> {
@@ -67,8 +67,10 @@ impl Reader<'_> {
     /// In order of commit.
     pub(crate) fn receipts(self, run: RunId) -> Result<Option<Vec<Receipt>>, Fault> {
         let Some(n) = self.n(run)? else { return Ok(None) };
-        let sql = "SELECT n, id, digest, record FROM receipt WHERE run = ?1 ORDER BY n";
-        self.all(sql, n, |row| journal::read_receipt(row, run)).map(Some)
+        let sql = "SELECT id, receipt, settled FROM call WHERE run = ?1";
+        let mut receipts = self.all(sql, n, |row| call::read_receipts(row, run))?.concat();
+        receipts.sort_by_key(|receipt| receipt.n);
+        Ok(Some(receipts))
     }
 
     /// Lines of the program's log after line `after`.

@@ -118,7 +118,7 @@ impl Reader<'_> {
         limit: usize,
     ) -> Result<Page<CallOf>, Fault> {
         let mut terms = Where::default();
-        terms.term(if ambiguous { "c.state = 3" } else { "c.effect = 2 AND c.gate_at IS NOT NULL" });
+        terms.term(if ambiguous { "c.state = 3" } else { "c.effect = 2 AND c.gated = 1" });
         if let Some(run) = run {
             terms.with("c.run = (SELECT n FROM run WHERE id = ?)", run.as_bytes().to_vec());
         }
@@ -197,11 +197,11 @@ pub(super) fn runs_sql(
         terms.and(" AND j.value = ?)", value.clone());
     }
     if let Some(waiting) = filter.waiting_for {
-        let owner = match waiting {
-            WaitingFor::Approval => 0,
-            WaitingFor::Timer => 1,
+        let open = match waiting {
+            WaitingFor::Approval => run::live::APPROVAL,
+            WaitingFor::Timer => run::live::TIMER,
         };
-        terms.with("EXISTS (SELECT 1 FROM wait w WHERE w.run = r.n AND w.state < 2 AND w.owner = ?)", owner);
+        terms.with("r.live & ? <> 0", i64::from(open));
     }
     if let Some(from) = filter.created_from {
         terms.with("r.created_at >= ?", from.as_micros());

@@ -7,7 +7,7 @@ use protocol::rows::Debt;
 use protocol::run::{Kind, PatternRef, Status};
 use protocol::time::Time;
 use rusqlite::types::Value;
-use rusqlite::{Row, params_from_iter};
+use rusqlite::{OptionalExtension, Row, params_from_iter};
 
 use super::super::fault::{Fault, Fields};
 use super::super::obligation::DEBTS;
@@ -72,15 +72,22 @@ pub struct Counts {
 
 const CLAIMABLE: &str = "SELECT r.n, r.id, r.seq, r.pin, r.priority, r.ready_at FROM run r
  WHERE r.status = 0 AND r.retry_at <= ?1 ORDER BY r.priority DESC, r.ready_at, r.id LIMIT ?2 OFFSET ?3";
+/// Runs that may have a claim are found by their status, in the words of its partial index.
 const LAPSED: &str = "SELECT r.id FROM run r
- WHERE r.claim_token IS NOT NULL AND r.claim_deadline <= ?1 ORDER BY r.claim_deadline LIMIT ?2 OFFSET ?3";
+ WHERE r.status IN (1, 2, 7, 8) AND r.status <> 9 AND r.claim_worker IS NOT NULL AND r.claim_deadline <= ?1
+ ORDER BY r.claim_deadline LIMIT ?2 OFFSET ?3";
 /// At the start of a process only: claims of workers that are gone for certain (R-278).
 const OTHERS: &str = "SELECT r.id FROM run r
- WHERE r.claim_token IS NOT NULL AND (r.claim_deadline <= ?1 OR r.claim_worker <> ?4) ORDER BY r.claim_deadline
- LIMIT ?2 OFFSET ?3";
-const WAITS: &str = "SELECT w.id, r.id FROM wait w JOIN run r ON r.n = w.run
- WHERE w.due_at IS NOT NULL AND w.state < 2 AND w.due_at <= ?1 ORDER BY w.due_at LIMIT ?2 OFFSET ?3";
-const NEXT: &str = "SELECT min(w.due_at) FROM wait w WHERE w.due_at IS NOT NULL AND w.state < 2";
+ WHERE r.status IN (1, 2, 7, 8) AND r.status <> 9 AND r.claim_worker IS NOT NULL
+ AND (r.claim_deadline <= ?1 OR r.claim_worker <> ?4) ORDER BY r.claim_deadline LIMIT ?2 OFFSET ?3";
+const TIMERS: &str = "SELECT w.id, r.id, w.due_at FROM wait w JOIN run r ON r.n = w.run
+ WHERE w.due_at IS NOT NULL AND w.due_at <= ?1 ORDER BY w.due_at LIMIT ?2 OFFSET ?3";
+const EXPIRIES: &str = "SELECT a.wait, r.id, a.expires_at FROM approval a JOIN run r ON r.n = a.run
+ WHERE a.status = 0 AND coalesce(a.expires_at, 9223372036854775807) <= ?1
+ ORDER BY coalesce(a.expires_at, 9223372036854775807), a.id LIMIT ?2 OFFSET ?3";
+const NEXT_TIMER: &str = "SELECT min(w.due_at) FROM wait w WHERE w.due_at IS NOT NULL";
+const NEXT_EXPIRY: &str = "SELECT a.expires_at FROM approval a WHERE a.status = 0
+ ORDER BY coalesce(a.expires_at, 9223372036854775807), a.id LIMIT 1";
 const DEADLINES: &str = "SELECT r.id FROM run r
  WHERE r.deadline IS NOT NULL AND r.finished_at IS NULL AND r.deadline <= ?1 AND r.status NOT IN (7, 8)
  ORDER BY r.deadline LIMIT ?2 OFFSET ?3";
@@ -123,7 +130,7 @@ impl Reader<'_> {
         let mut due = Due::default();
         let mut window = window(now, skip, limit);
         let run = |f: &mut Fields<'_>| Ok(f.id::<RunId>("run")?);
-        self.due_rows(WAITS, &window, &mut due.faults, &mut due.waits, |f| Ok((f.id("id")?, f.id("run")?)))?;
+        due.waits = self.due_waits(now, skip, limit, &mut due.faults)?;
         self.due_rows(DEADLINES, &window, &mut due.faults, &mut due.deadlines, run)?;
         self.due_rows(STOPPING, &window, &mut due.faults, &mut due.stopping, run)?;
         self.due_rows(DEBTS_SQL, &window, &mut due.faults, &mut due.debts, |f| {
@@ -137,6 +144,26 @@ impl Reader<'_> {
             }
         }
         Ok(due)
+    }
+
+    /// Timers and approvals, whichever ended first.
+    fn due_waits(
+        self,
+        now: Time,
+        skip: usize,
+        limit: usize,
+        faults: &mut Vec<Corrupt>,
+    ) -> Result<Vec<(WaitId, RunId)>, Fault> {
+        let window = window(now, 0, skip.saturating_add(limit));
+        let mut found = Vec::new();
+        for sql in [TIMERS, EXPIRIES] {
+            self.due_rows(sql, &window, faults, &mut found, |f| {
+                let (wait, run) = (f.id("id")?, f.id("run")?);
+                Ok((f.time("due_at")?, wait, run))
+            })?;
+        }
+        found.sort();
+        Ok(found.into_iter().skip(skip).take(limit).map(|(_, wait, run)| (wait, run)).collect())
     }
 
     fn due_rows<T>(
@@ -157,7 +184,11 @@ impl Reader<'_> {
 
     /// When the next open wait ends by itself.
     pub(crate) fn next_due(self) -> Result<Option<Time>, Fault> {
-        let next = self.db.prepare_cached(NEXT)?.query_row([], |row| row.get::<_, Option<i64>>(0))?;
+        let first = |sql| -> Result<Option<i64>, Fault> {
+            let found = self.db.prepare_cached(sql)?.query_row([], |row| row.get::<_, Option<i64>>(0));
+            Ok(found.optional()?.flatten())
+        };
+        let next = [first(NEXT_TIMER)?, first(NEXT_EXPIRY)?].into_iter().flatten().min();
         Ok(next.map(Time::from_micros))
     }
 
@@ -202,8 +233,10 @@ pub fn scans() -> Vec<(&'static str, String)> {
     let passes = [
         ("claimable", CLAIMABLE),
         ("lapsed", LAPSED),
-        ("waits", WAITS),
-        ("next", NEXT),
+        ("timers", TIMERS),
+        ("expiries", EXPIRIES),
+        ("next timer", NEXT_TIMER),
+        ("next expiry", NEXT_EXPIRY),
         ("deadlines", DEADLINES),
         ("stopping", STOPPING),
     ];

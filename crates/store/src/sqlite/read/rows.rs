@@ -12,7 +12,7 @@ use rusqlite::params;
 
 use super::super::admission::{self, Found, Scoped};
 use super::super::run::Stored;
-use super::super::{approval, call, fault::Fault, obligation, run, wait};
+use super::super::{approval, call, fault::Fault, obligation, run};
 use super::Reader;
 use super::lists::{ApprovalOf, CallOf};
 
@@ -63,9 +63,9 @@ impl Reader<'_> {
     }
 
     pub(crate) fn shown(self, id: RunId) -> Result<Option<Shown>, Fault> {
-        let Some(Stored { n, run, .. }) = self.stored(id)? else { return Ok(None) };
-        let sql = format!("SELECT {} FROM wait WHERE run = ?1 ORDER BY id", wait::COLUMNS);
-        let waits = self.all(&sql, n, |row| wait::read(row, id))?;
+        let Some(Stored { n, run, live, .. }) = self.stored(id)? else { return Ok(None) };
+        let mut waits = live.waits;
+        waits.sort_by_key(|wait| wait.id);
         let sql = format!("SELECT {} FROM approval a WHERE a.run = ?1 ORDER BY a.id", approval::COLUMNS);
         let approvals = self.all(&sql, n, |row| approval::read(row, &run, self.db, self.names))?;
         let calls = self.calls_n(n, id)?;

@@ -52,75 +52,46 @@ CREATE TABLE word (
 
 -- Status: 0 queued, 1 running, 2 awaiting_hardware, 3 awaiting_consent, 4 awaiting_delegate, 5 awaiting_signal,
 -- 6 awaiting_timer, 7 cancelling, 8 failing, 9 done, 10 failed, 11 cancelled.
--- Live: 1 has waits, 2 has open approvals, 4 has open calls, 8 has open obligations; loading skips what is not there.
+-- Live: 1 has waits, 2 has open obligations, 4 an approval is open, 8 a timer is open.
+-- Columns are what a scan, a guard or an index looks at; the rest of a run is `admitted`, which never changes, and `state`,
+-- with its waits and the ids of its live calls and approvals. A claim's token is the fence.
 CREATE TABLE run (
     n INTEGER PRIMARY KEY,
     id BLOB NOT NULL UNIQUE,
     pin INTEGER NOT NULL,
     requester INTEGER NOT NULL,
-    input BLOB NOT NULL,
     priority INTEGER NOT NULL,
-    session TEXT,
     deadline INTEGER,
     labels TEXT,
-    retry_of BLOB,
     created_at INTEGER NOT NULL,
     idempotency_key TEXT,
     request_digest BLOB,
+    admitted BLOB NOT NULL,
 
     status INTEGER NOT NULL,
     seq INTEGER NOT NULL,
     fence INTEGER NOT NULL,
     live INTEGER NOT NULL,
-    delivery_state INTEGER,
-    delivery_mode INTEGER,
-    delivery_cause INTEGER,
-    delivery_attempts INTEGER,
-    delivery_error TEXT,
     ready_at INTEGER,
     retry_at INTEGER,
     claim_worker BLOB,
-    claim_token INTEGER,
     claim_deadline INTEGER,
     claim_renewed_at INTEGER,
-    wait_mode INTEGER,
-    checkpoint BLOB,
-    journal_len INTEGER NOT NULL,
-    journal_digest BLOB NOT NULL,
-    events_len INTEGER NOT NULL,
-    events_digest BLOB NOT NULL,
-    receipts_len INTEGER NOT NULL,
-    receipts_digest BLOB,
-    log_lines INTEGER NOT NULL,
-    calls INTEGER NOT NULL,
-    active_us INTEGER NOT NULL,
-    body_bytes INTEGER NOT NULL,
-    clocks BLOB NOT NULL,
-    since INTEGER NOT NULL,
-    started_at INTEGER,
-    continuations INTEGER NOT NULL,
-    failure BLOB,
-    cancelled_by TEXT,
-    result BLOB,
     finished_at INTEGER,
+    state BLOB NOT NULL,
 
     CHECK (status BETWEEN 0 AND 11),
     -- R-25: a delivery exists exactly while the run is queued.
     CHECK ((status = 0) = (ready_at IS NOT NULL) AND (status = 0) = (retry_at IS NOT NULL)),
-    -- R-26: a claim exists while active, perhaps while stopping, else never; its token is the largest given out.
-    CHECK (CASE WHEN status IN (1, 2) THEN claim_token IS NOT NULL
+    -- R-26: a claim exists while active, perhaps while stopping, else never.
+    CHECK (CASE WHEN status IN (1, 2) THEN claim_worker IS NOT NULL
                 WHEN status IN (7, 8) THEN 1
-                ELSE claim_token IS NULL END),
-    CHECK (claim_token IS NULL OR claim_token = fence),
-    -- R-27: a parked run has a wait.
-    CHECK ((status BETWEEN 3 AND 6) = (wait_mode IS NOT NULL)),
-    CHECK (status NOT BETWEEN 3 AND 6 OR live & 1),
+                ELSE claim_worker IS NULL END),
+    -- R-27: a parked run has an open wait.
+    CHECK (status NOT BETWEEN 3 AND 6 OR live & 12),
     -- R-29: an ended run has its time and nothing that could move it.
     CHECK ((status >= 9) = (finished_at IS NOT NULL)),
-    CHECK (status < 9 OR live & 9 = 0),
-    CHECK ((status = 9) = (result IS NOT NULL)),
-    CHECK ((status IN (8, 10)) = (failure IS NOT NULL)),
-    CHECK ((status IN (7, 11)) = (cancelled_by IS NOT NULL))
+    CHECK (status < 9 OR live = 0)
 );
 
 -- R-17: the last guard of a final row.
@@ -132,8 +103,8 @@ END;
 
 -- Claimable deliveries in the order of R-74.
 CREATE INDEX run_ready ON run (priority DESC, ready_at, id) WHERE status = 0;
-CREATE INDEX run_claimed ON run (claim_deadline) WHERE claim_token IS NOT NULL;
 CREATE INDEX run_deadline ON run (deadline) WHERE deadline IS NOT NULL AND finished_at IS NULL;
+-- Claims are found by it too: as many runs are active as workers have places.
 CREATE INDEX run_status ON run (status) WHERE status <> 9;
 
 -- Idempotency keys: a 64-bit hash of namespace, principal and key. A hash that is taken by another key is followed by
@@ -151,68 +122,26 @@ CREATE TABLE session (
     PRIMARY KEY (namespace, session)
 ) WITHOUT ROWID;
 
--- Owner: 0 approval, 1 timer (its own owner). State: 0 live, 1 parked, 2 ended. Rows go when taken or closed.
+-- Which run a wait belongs to, as long as it is part of the run's state; and when it ends by itself, for open timers.
 CREATE TABLE wait (
     id BLOB PRIMARY KEY,
     run INTEGER NOT NULL,
-    owner INTEGER NOT NULL,
-    approval BLOB,
-    call BLOB NOT NULL,
-    state INTEGER NOT NULL,
-    since INTEGER NOT NULL,
-    due_at INTEGER,
-    outcome BLOB,
-    CHECK ((owner = 0) = (approval IS NOT NULL)),
-    CHECK ((state = 2) = (outcome IS NOT NULL))
+    due_at INTEGER
 ) WITHOUT ROWID;
-CREATE INDEX wait_run ON wait (run);
-CREATE INDEX wait_due ON wait (due_at) WHERE due_at IS NOT NULL AND state < 2;
+CREATE INDEX wait_due ON wait (due_at) WHERE due_at IS NOT NULL;
 
--- Kind: 0 call, 1 gate, 2 settle. Status: 0 pending, 1 approved, 2 rejected, 3 expired, 4 cancelled. Phase of a yes:
--- 0 open, 1 gated, 2 ended. Live: pending, or a yes that has not ended. What a binding repeats of its run is not kept.
+-- Kind: 0 call, 1 gate, 2 settle. Status: 0 pending, 1 approved, 2 rejected, 3 expired, 4 cancelled. What a binding
+-- repeats of its run is not kept.
 CREATE TABLE approval (
     id BLOB PRIMARY KEY,
     run INTEGER NOT NULL,
-    live INTEGER NOT NULL,
     wait BLOB NOT NULL,
-    call BLOB NOT NULL,
     kind INTEGER NOT NULL,
     status INTEGER NOT NULL,
-    hop INTEGER NOT NULL,
-    call_scope INTEGER NOT NULL,
-    call_n INTEGER NOT NULL,
-    parent TEXT,
-    tool INTEGER NOT NULL,
-    revision INTEGER NOT NULL,
-    operands TEXT,
-    policy BLOB NOT NULL,
-    rule INTEGER NOT NULL,
-    created_at INTEGER NOT NULL,
-    lease_ms INTEGER,
-    binding BLOB NOT NULL,
-    arguments BLOB NOT NULL,
-    asked BLOB,
-    claim BLOB,
-    form BLOB,
     expires_at INTEGER,
-    unrenderable INTEGER NOT NULL,
-    decided_at INTEGER,
-    valid_until INTEGER,
-    quorum_lost INTEGER,
-    cancelled_by TEXT,
-    phase INTEGER,
-    gate_at INTEGER,
-    ended_at INTEGER,
-    ending INTEGER,
-    ending_code TEXT,
-    votes BLOB,
-    answer BLOB,
-    -- Pending, or decided.
-    CHECK ((status = 0) = (decided_at IS NULL)),
-    CHECK ((status = 1) = (phase IS NOT NULL)),
-    CHECK (live = (status = 0 OR (status = 1 AND phase < 2)))
+    document BLOB NOT NULL
 ) WITHOUT ROWID;
-CREATE INDEX approval_run ON approval (run, live);
+CREATE INDEX approval_run ON approval (run);
 CREATE INDEX approval_pending ON approval (id) WHERE status = 0;
 -- What never expires comes after everything that does.
 CREATE INDEX approval_expiry ON approval (coalesce(expires_at, 9223372036854775807), id) WHERE status = 0;
@@ -224,41 +153,21 @@ BEGIN
     SELECT RAISE(FAIL, 'a decided approval is not decided again');
 END;
 
--- State: 0 entered, 1 asked, 2 dispatched, 3 ambiguous, 4 ended. Live: not ended. Effect: 0 pure, 1 read, 2 write.
--- Recovery: 0 retry, 1 idempotent, 2 lookup, 3 manual. Scope: 0 main, 1 engine. Asked is absent where it equals arguments.
+-- State: 0 entered, 1 asked, 2 dispatched, 3 ambiguous, 4 ended. Effect: 0 pure, 1 read, 2 write. Gated: it passed its
+-- dispatch gate. Receipt: of its end, or that it was ambiguous; settled: the one that settles it.
 CREATE TABLE call (
     id BLOB PRIMARY KEY,
     run INTEGER NOT NULL,
-    live INTEGER NOT NULL,
     position INTEGER,
-    scope INTEGER NOT NULL,
-    n INTEGER NOT NULL,
-    tool INTEGER NOT NULL,
-    effect INTEGER NOT NULL,
-    recovery INTEGER NOT NULL,
-    timeout_ms INTEGER NOT NULL,
-    asked BLOB,
-    arguments BLOB NOT NULL,
-    edited INTEGER NOT NULL,
-    approval BLOB,
-    settle BLOB,
     state INTEGER NOT NULL,
-    rounds INTEGER NOT NULL,
+    effect INTEGER NOT NULL,
+    gated INTEGER NOT NULL,
+    document BLOB NOT NULL,
     receipt BLOB,
-    at INTEGER NOT NULL,
-    gate_attempt INTEGER,
-    gate_at INTEGER,
-    gate_token INTEGER,
-    outcome INTEGER,
-    outcome_code TEXT,
-    applied INTEGER,
-    body BLOB,
-    ended_at INTEGER,
-    CHECK (live = (state < 4)),
-    CHECK ((state = 4) = (outcome IS NOT NULL)),
-    CHECK (state NOT IN (2, 3) OR gate_at IS NOT NULL)
+    settled BLOB,
+    CHECK (state NOT IN (2, 3) OR gated)
 ) WITHOUT ROWID;
-CREATE INDEX call_run ON call (run, live);
+CREATE INDEX call_run ON call (run);
 CREATE INDEX call_ambiguous ON call (id) WHERE state = 3;
 
 -- Kind: 0 hop (ref is its seq), 1 call (ref is its id). State: 0 open, 1 acknowledged.
@@ -302,15 +211,6 @@ CREATE TABLE journal (
     PRIMARY KEY (run, position)
 ) WITHOUT ROWID;
 
-CREATE TABLE receipt (
-    run INTEGER NOT NULL,
-    n INTEGER NOT NULL,
-    id BLOB NOT NULL,
-    digest BLOB NOT NULL,
-    record BLOB NOT NULL,
-    PRIMARY KEY (run, n)
-) WITHOUT ROWID;
-
 CREATE TABLE log (
     run INTEGER NOT NULL,
     n INTEGER NOT NULL,
@@ -319,7 +219,8 @@ CREATE TABLE log (
     PRIMARY KEY (run, n)
 ) WITHOUT ROWID;
 
--- Codec: 0 plain, 1 zstd. Key: the first eight bytes of the digest.
+-- Codec: 0 plain, 1 zstd. Key: the first eight bytes of the digest; one that another body of the run has is followed by
+-- the next number.
 CREATE TABLE body (
     n INTEGER PRIMARY KEY,
     run INTEGER NOT NULL,
@@ -328,7 +229,7 @@ CREATE TABLE body (
     len INTEGER NOT NULL,
     bytes BLOB NOT NULL
 );
-CREATE INDEX body_run ON body (run, key);
+CREATE UNIQUE INDEX body_run ON body (run, key);
 
 -- One current checkpoint a run (R-319), and the frozen guest beside it.
 CREATE TABLE checkpoint (
