@@ -45,6 +45,7 @@ pub enum Kind {
     ApprovalRejected,
     ApprovalExpired,
     ApprovalCancelled,
+    WaitOpened,
     WaitEnded,
     WaitClosed,
     TimerFired,
@@ -60,7 +61,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    const OTHERS: [(Kind, &'static str); 28] = [
+    const OTHERS: [(Kind, &'static str); 29] = [
         (Kind::NodeEntered, "node.entered"),
         (Kind::NodeWaiting, "node.waiting"),
         (Kind::NodeEnded, "node.ended"),
@@ -77,6 +78,7 @@ impl Kind {
         (Kind::ApprovalRejected, "approval.rejected"),
         (Kind::ApprovalExpired, "approval.expired"),
         (Kind::ApprovalCancelled, "approval.cancelled"),
+        (Kind::WaitOpened, "wait.opened"),
         (Kind::WaitEnded, "wait.ended"),
         (Kind::WaitClosed, "wait.closed"),
         (Kind::TimerFired, "timer.fired"),
