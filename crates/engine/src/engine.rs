@@ -181,8 +181,9 @@ impl Engine {
     }
 
     /// Cancels; false if the run was stopping or final already.
-    pub async fn cancel(&self, by: Caller, run: RunId) -> Result<(Run, bool), Failure> {
-        match self.inner.ledger.transact(Command::Cancel(Cancel { by, run })).await? {
+    pub async fn cancel(&self, by: Caller, run: RunId, reason: Option<&str>) -> Result<(Run, bool), Failure> {
+        let reason = verdict::reason(reason)?;
+        match self.inner.ledger.transact(Command::Cancel(Cancel { by, run, reason })).await? {
             Answer::Settled { run, changed, .. } => Ok((*run, changed)),
             other => unreachable!("a cancel is answered with its run: {other:?}"),
         }

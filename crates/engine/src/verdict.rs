@@ -27,14 +27,7 @@ pub struct DecideRequest {
 
 /// Decides; a worker of this engine takes the hop that follows in the same commit where there is room.
 pub(crate) async fn decide(inner: &Inner, by: Caller, request: DecideRequest) -> Result<Decided, Failure> {
-    let reason = match request.reason.as_deref().map(str::trim) {
-        None | Some("") => None,
-        Some(reason) if reason.len() > protocol::limits::REASON_BYTES => {
-            let detail = format!("reason exceeded: {} > {}", reason.len(), protocol::limits::REASON_BYTES);
-            return Err(Failure::refused(Code::LimitExceeded, detail));
-        }
-        Some(reason) => Some(NewBody::new(reason.as_bytes())),
-    };
+    let reason = reason(request.reason.as_deref())?;
     let approval = match request.edit.is_some() || request.answer.is_some() {
         true => inner.ledger.approval(request.approval).await?.map(|found| found.approval),
         false => None,
@@ -62,6 +55,16 @@ pub(crate) async fn decide(inner: &Inner, by: Caller, request: DecideRequest) ->
         Answer::Decided(decided) => Ok(*decided),
         other => unreachable!("a decision is answered with its approval: {other:?}"),
     }
+}
+
+/// What a person says of a decision or cancel; white space alone is nothing.
+pub(crate) fn reason(text: Option<&str>) -> Result<Option<NewBody>, Failure> {
+    let Some(reason) = text.map(str::trim).filter(|reason| !reason.is_empty()) else { return Ok(None) };
+    if reason.len() > protocol::limits::REASON_BYTES {
+        let detail = format!("reason exceeded: {} > {}", reason.len(), protocol::limits::REASON_BYTES);
+        return Err(Failure::refused(Code::LimitExceeded, detail));
+    }
+    Ok(Some(NewBody::new(reason.as_bytes())))
 }
 
 /// C-173: strict parse, limit and schema of new arguments.

@@ -14,6 +14,7 @@ use crate::principal::Principal;
 use crate::rows::NewBody;
 use crate::run::{Charge, Failure, Head, Kind, PatternRef, Run, Settings, Snapshot, Status, WaitMode};
 use crate::time::Time;
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -75,7 +76,7 @@ pub struct Admit {
     pub settings: Settings,
     pub acts_for: Option<String>,
     pub idempotency_key: Option<String>,
-    /// Over workflow key, named revision, input, session, queue, priority and deadline.
+    /// That of its [`Request`].
     pub request_digest: Digest,
     pub queue: String,
     pub priority: u8,
@@ -84,6 +85,38 @@ pub struct Admit {
     pub labels: BTreeMap<String, String>,
     pub retry_of: Option<RunId>,
     pub taker: Option<Taker>,
+}
+
+/// What makes two admissions under one key equal: not the labels, which change nothing that runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    pub workflow: &'a str,
+    /// As the request named it; none is "the active one", whichever that is.
+    pub revision: Option<u32>,
+    pub input: Digest,
+    pub session: Option<&'a str>,
+    pub queue: &'a str,
+    pub priority: u8,
+    pub deadline: Option<Time>,
+}
+
+impl Request<'_> {
+    pub fn digest(&self) -> Digest {
+        #[derive(Serialize)]
+        struct Record<'a> {
+            schema: &'static str,
+            workflow: &'a str,
+            revision: Option<u32>,
+            input: Digest,
+            session: Option<&'a str>,
+            queue: &'a str,
+            priority: u8,
+            deadline: Option<Time>,
+        }
+        let Request { workflow, revision, input, session, queue, priority, deadline } = *self;
+        let schema = "stasis.admission.v1";
+        Digest::record(&Record { schema, workflow, revision, input, session, queue, priority, deadline })
+    }
 }
 
 /// What the store found under an idempotency key.
@@ -259,6 +292,8 @@ pub struct Answered {
 pub struct Cancel {
     pub by: Caller,
     pub run: RunId,
+    /// Kept as a body; the event names its digest (I-38).
+    pub reason: Option<NewBody>,
 }
 
 /// One run of the recovery pass (section 14), under the settings of the pass.

@@ -3,6 +3,7 @@
 use super::{Cx, Decision, admit::not_permitted, step};
 use crate::code::Code;
 use crate::command::{Answer, Cancel};
+use crate::event::Facts;
 use crate::principal::Right;
 use crate::refusal::Refusal;
 use crate::rows::{Change, Debt, Rows};
@@ -22,8 +23,13 @@ pub(super) fn cancel(cancel: Cancel, rows: Rows, cx: &mut Cx<'_>) -> Decision {
         return Decision::stands(Answer::Settled { run, changed: false, repaired: false });
     }
     let mut change = Change::of(rows, cx.now);
-    let edges = step::StopEdges { stopping: Edge(16), direct: None, hop_must_acknowledge: true };
+    let mut why = Facts::new().with("request", cancel.by.request);
+    if let Some(reason) = cancel.reason {
+        why = why.with("reason_digest", reason.body.digest);
+        change.bodies.push(reason);
+    }
     let stop = Stop::Cancel { by: cancel.by.principal.id };
+    let edges = step::StopEdges { stopping: Edge(16), direct: None, hop_must_acknowledge: true, why };
     step::stop(&mut change, stop, edges, Charge::default(), cx);
     let run = Box::new(change.run().clone());
     Decision::done(change, Answer::Settled { run, changed: true, repaired: false })

@@ -94,6 +94,6 @@ pub(super) fn after_end(
 /// E-15, with E-18 where nothing is left to stop.
 pub(super) fn fail_parked(change: &mut Change, failure: Failure, cx: &mut Cx<'_>) {
     debug_assert!(change.run().status().is_parked() || change.run().status() == RunStatus::Queued);
-    let edges = step::StopEdges { stopping: Edge(15), direct: None, hop_must_acknowledge: false };
+    let edges = step::StopEdges::of_failure(Edge(15), None);
     step::stop(change, Stop::Fail(failure), edges, Charge::default(), cx);
 }

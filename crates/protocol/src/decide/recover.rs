@@ -49,7 +49,7 @@ fn past_deadline(run: &Run, change: &Change) -> Option<Failure> {
 
 fn queued(change: &mut Change, cx: &mut Cx<'_>) -> bool {
     if let Some(failure) = past_deadline(change.run(), change) {
-        let edges = step::StopEdges { stopping: Edge(4), direct: Some(Edge(4)), hop_must_acknowledge: false };
+        let edges = step::StopEdges::of_failure(Edge(4), Some(Edge(4)));
         step::stop(change, Stop::Fail(failure), edges, Charge::default(), cx);
     }
     false
@@ -158,7 +158,8 @@ fn park_on(change: &mut Change, chosen: impl Fn(&Change, &Wait) -> bool) {
         let row = change.rows.waits.edit(wait.id).expect("picked from these rows");
         row.state = wait::State::Parked;
     }
-    let facts = Facts::new().with("cause", "recovery").list("waits", picked.iter().map(|w| w.id));
+    let ids: Vec<_> = picked.iter().map(|w| w.id).collect();
+    let facts = step::with_waits(Facts::new().with("cause", "recovery"), &ids);
     let phase = Phase::Parked { on, mode: WaitMode::Any };
     step::enter(change, Edge(11), phase, Charge::default(), facts);
 }
@@ -186,7 +187,7 @@ fn worker_lost(continuations: Option<u8>) -> Failure {
 }
 
 fn fail(change: &mut Change, failure: Failure, cx: &mut Cx<'_>) {
-    let edges = step::StopEdges { stopping: Edge(14), direct: Some(Edge(13)), hop_must_acknowledge: false };
+    let edges = step::StopEdges::of_failure(Edge(14), Some(Edge(13)));
     step::stop(change, Stop::Fail(failure), edges, Charge::default(), cx);
     // The worker is gone: what it ran cannot acknowledge, the fence refuses its writes.
     acknowledge_hop(change, "lapse");

@@ -12,6 +12,7 @@ use crate::delivery::{Cause, Delivery, Mode, State};
 use crate::digest::Digest;
 use crate::event::{Facts, Kind};
 use crate::id::{CallId, WaitId};
+use crate::limits::{EVENT_TEXT_BYTES, EVENT_WAITS};
 use crate::obligation::{self, Obligation, Subject};
 use crate::rows::{Change, Debt};
 use crate::run::{Charge, Claim, Clock, Edge, End, Failure, Parked, Phase, Status, Stop, WaitMode, edge};
@@ -181,7 +182,7 @@ pub(super) fn stop(change: &mut Change, stop: Stop, edges: StopEdges, charge: Ch
         open(change, Subject::Call(*id));
     }
     let facts = match &stop {
-        Stop::Cancel { by } => Facts::new().with("by", by),
+        Stop::Cancel { by } => edges.why.with("by", by),
         Stop::Fail(failure) => failure_facts(failure),
     };
     enter(change, edges.stopping, Phase::Stopping { end: stop, hop }, charge, facts);
@@ -195,6 +196,15 @@ pub(super) struct StopEdges {
     pub(super) direct: Option<Edge>,
     /// Whether a hop that owns the run has to say that it stopped, even with no call in flight.
     pub(super) hop_must_acknowledge: bool,
+    /// What the event of a cancel says beside by whom.
+    pub(super) why: Facts,
+}
+
+impl StopEdges {
+    /// Those of a failure, which does not wait for a hop that has no call in flight.
+    pub(super) fn of_failure(stopping: Edge, direct: Option<Edge>) -> StopEdges {
+        StopEdges { stopping, direct, hop_must_acknowledge: false, why: Facts::new() }
+    }
 }
 
 fn open(change: &mut Change, subject: Subject) {
@@ -345,7 +355,15 @@ fn ending(approval: Option<&Approval>, status: OutcomeStatus) -> approval::Endin
 }
 
 fn failure_facts(failure: &Failure) -> Facts {
-    Facts::new().with("code", failure.code.as_str()).with("message", &failure.message)
+    let text = &failure.message;
+    let short = &text[..text.floor_char_boundary(EVENT_TEXT_BYTES)];
+    Facts::new().with("code", failure.code.as_str()).with("message", short)
+}
+
+/// Adds the waits of a park to its facts; of more than fit, how many there are.
+pub(super) fn with_waits(facts: Facts, waits: &[WaitId]) -> Facts {
+    let told = facts.list("waits", waits.iter().take(EVENT_WAITS));
+    if waits.len() > EVENT_WAITS { told.number("waits_in_all", waits.len() as u64) } else { told }
 }
 
 /// The phase of a run parked on these waits.

@@ -120,6 +120,13 @@ pub const ASKED_AGAIN: u32 = 3;
 /// Approvals of one batch decision: C-199.
 pub const BATCH_DECISIONS: usize = 100;
 
+// Events. Together they stay within the 8 KiB of R-358, whatever has to be escaped.
+
+/// Bytes of a text among the facts of an event.
+pub const EVENT_TEXT_BYTES: usize = 1_024;
+/// Ids of waits that the event of a park names.
+pub const EVENT_WAITS: usize = 128;
+
 // Fixed, whatever the configuration: runs.md section 20.
 
 /// Reversals of one change of resources.
@@ -133,6 +140,12 @@ pub const PRIORITY: u8 = 50;
 pub const PRIORITY_MAX: u8 = 100;
 /// The queue of a run that names none: runs.md section 20.
 pub const DEFAULT_QUEUE: &str = "default";
+/// Memory of a guest: what it gets, what an interpreter needs to start, and the most: W-160.
+pub const GUEST_MEMORY: u64 = 512 << 20;
+pub const GUEST_MEMORY_MIN: u64 = 64 << 20;
+pub const GUEST_MEMORY_MAX: u64 = 1 << 30;
+/// Guest time that a replay may take beside twice what is journaled: W-179.
+pub const REPLAY_TIME: Duration = Duration::from_secs(10);
 /// Log of a script: one line, one run: W-163.
 pub const LOG_LINE_BYTES: usize = 16_384;
 pub const LOG_BYTES: u64 = 1 << 20;

@@ -93,9 +93,10 @@ impl Service {
     }
 
     /// Elects the cancel of a run. `changed` of the answer says whether this request did.
-    pub async fn cancel(&self, by: &Caller, id: RunId, _request: &ActionRequest) -> Answer<Run> {
+    pub async fn cancel(&self, by: &Caller, id: RunId, request: &ActionRequest) -> Answer<Run> {
         self.row(by, id).await?;
-        let (row, changed) = self.engine.cancel(by.clone(), id).await.map_err(|failure| told(failure, by))?;
+        let reason = request.reason.as_deref();
+        let (row, changed) = self.engine.cancel(by.clone(), id, reason).await.map_err(|failure| told(failure, by))?;
         let run = self.draw(&self.whole(by, row.id).await?);
         Ok(Run { changed: Some(changed), ..run })
     }

@@ -94,7 +94,7 @@ pub async fn an_unknown_id_is_refused_alike(world: World) {
     let taker = world.taker();
     let commands = [
         Command::Claim(Claim { run, seq: 0, taker }),
-        Command::Cancel(Cancel { by: world.by("ana"), run }),
+        Command::Cancel(Cancel { by: world.by("ana"), run, reason: None }),
         Command::Expire(world.id::<WaitId>()),
     ];
     for command in commands {

@@ -358,7 +358,7 @@ impl World {
     }
 
     pub async fn cancel(&self, run: RunId) -> Told<(Run, bool)> {
-        self.settle(Command::Cancel(Cancel { by: self.by("ana"), run })).await
+        self.settle(Command::Cancel(Cancel { by: self.by("ana"), run, reason: None })).await
     }
 
     pub async fn shown(&self, run: RunId) -> Shown {

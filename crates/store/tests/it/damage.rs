@@ -177,7 +177,7 @@ async fn a_refusal_is_not_an_error_of_the_store() {
     let home = Home::new();
     let world = home.world().await;
     let told =
-        world.ledger.transact(Command::Cancel(Cancel { by: world.admission().by, run: world.admission().run })).await;
+        world.ledger.transact(Command::Cancel(Cancel { by: world.admission().by, run: world.admission().run, reason: None })).await;
     let refusal = told.unwrap_err();
     assert_eq!(refusal.refusal().map(|r| r.code), Some(Code::NotFound));
 }

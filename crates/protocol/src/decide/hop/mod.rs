@@ -8,7 +8,7 @@ pub(super) use progress::publish;
 
 use super::{Cx, Decision, step};
 use crate::code::Code;
-use crate::command::{Act, Answer, Hop, NewCheckpoint};
+use crate::command::{Act, Answer, Hop, NewCheckpoint, Progress};
 use crate::delivery::Cause;
 use crate::event::Facts;
 use crate::obligation::Subject;
@@ -66,7 +66,8 @@ fn stored(change: Change) -> Decision {
 
 /// A stopping run takes outcomes of calls in flight and the acknowledgement of its hop, and nothing else.
 fn stopping(hop: Hop, rows: Rows, cx: &mut Cx<'_>) -> Decision {
-    let only_outcomes = hop.progress.entries.is_empty() && hop.progress.asks.is_empty();
+    let Progress { entries, asks, timers, .. } = &hop.progress;
+    let only_outcomes = entries.is_empty() && asks.is_empty() && timers.is_empty();
     let status = rows.run.status();
     let acknowledges = match hop.act {
         Act::Record if only_outcomes => false,
@@ -124,8 +125,8 @@ fn park(
     let facts = Facts::new()
         .number("checkpoint", saved.n)
         .with("checkpoint_digest", saved.body.digest)
-        .flag("snapshot", saved.snapshot.is_some())
-        .list("waits", change.rows.waits.iter().map(|w| w.id));
+        .flag("snapshot", saved.snapshot.is_some());
+    let facts = step::with_waits(facts, &change.rows.waits.keys(|_| true));
     step::enter(change, Edge(7), Phase::Parked { on, mode }, charge, facts);
     Ok(())
 }
@@ -168,7 +169,7 @@ fn done(change: &mut Change, result: NewBody, charge: Charge, cx: &mut Cx<'_>) -
 
 /// E-13, or E-14 where a call is in flight: the claim was proved first, so only now are questions closed.
 fn fail(change: &mut Change, failure: Failure, charge: Charge, cx: &mut Cx<'_>) {
-    let edges = step::StopEdges { stopping: Edge(14), direct: Some(Edge(13)), hop_must_acknowledge: false };
+    let edges = step::StopEdges::of_failure(Edge(14), Some(Edge(13)));
     step::stop(change, Stop::Fail(failure), edges, charge, cx);
 }
 

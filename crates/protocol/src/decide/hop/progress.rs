@@ -3,7 +3,7 @@
 //! Invariant: the journal stays a prefix without holes; an entry is durable no later than anything that rests on it.
 
 use crate::approval::{self, Approval, Binding};
-use crate::call::{self, OutcomeStatus, State};
+use crate::call::{self, Applied, OutcomeStatus, State};
 use crate::code::Code;
 use crate::command::{Ask, Concluded, Conclusion, Progress};
 use crate::decide::{Cx, settle, step};
@@ -213,7 +213,9 @@ fn open_timer(change: &mut Change, timer: crate::command::Timer, cx: &Cx<'_>) ->
         since: cx.now,
         due_at: Some(due_at),
     };
+    let (id, call) = (wait.id, wait.call);
     change.rows.waits.add(wait);
+    change.event(Kind::WaitOpened, Facts::new().with("wait", id).with("call", call).with("due_at", due_at));
     Ok(())
 }
 
@@ -224,7 +226,7 @@ fn conclude(change: &mut Change, conclusion: Conclusion, cx: &mut Cx<'_>) -> Res
     };
     match conclusion.end {
         Concluded::Ended(outcome) => {
-            check_end(change, call, outcome.status)?;
+            check_end(change, call, &outcome)?;
             let gate = call.gate().cloned().or(outcome.gate);
             // What the guest was told is what is kept; a worker's reading of the clock is never ahead of the ledger's.
             let at = outcome.at.min(change.now);
@@ -245,16 +247,21 @@ fn conclude(change: &mut Change, conclusion: Conclusion, cx: &mut Cx<'_>) -> Res
 }
 
 /// C-118 and the invariant of the call row: of a `write`, an outcome but `denied` only after its dispatch gate; `denied`
-/// only before it.
-fn check_end(change: &Change, call: &call::Call, status: OutcomeStatus) -> Result<(), Refusal> {
+/// only before it. An attempt that failed says nothing of the one before it: only one that is known to have done it, or
+/// a finding that none did, ends an ambiguous call.
+fn check_end(change: &Change, call: &call::Call, outcome: &call::Outcome) -> Result<(), Refusal> {
     let dispatched = matches!(call.state, State::Dispatched(_) | State::Ambiguous(_));
     let question = call.approval.and_then(|id| change.rows.approvals.get(id));
-    match status {
+    let found_out = outcome.applied == Applied::Yes || outcome.code == Some(Code::EffectNotExecuted);
+    match outcome.status {
         _ if call.is_ended() => {
             Err(Refusal::new(Code::AlreadyCompleted, format!("{} has its outcome already", call.id)))
         }
         OutcomeStatus::Denied if dispatched => {
             Err(Refusal::new(Code::AlreadyDispatched, format!("{} was dispatched and cannot be denied", call.id)))
+        }
+        OutcomeStatus::Error if matches!(call.state, State::Ambiguous(_)) && !found_out => {
+            Err(Refusal::new(Code::EffectAmbiguous, format!("what became of {} is still unknown", call.id)))
         }
         OutcomeStatus::Ok | OutcomeStatus::Error if !dispatched => {
             let gate_question = question.is_some_and(|a| a.kind() == approval::Kind::Gate && !a.is_pending());

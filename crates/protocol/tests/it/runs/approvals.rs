@@ -2,16 +2,12 @@
 
 use crate::world::{World, args, caller, expiring, obligation, person};
 use protocol::approval::{Status as Question, Verdict};
-use protocol::call::RecoveryClass;
 use protocol::code::Code;
-use protocol::command::{Act, Answer, Command, Edit, Progress, Taker};
+use protocol::command::{Answer, Command, Progress, Taker};
 use protocol::event::Kind;
-use protocol::journal::Entry;
-use protocol::json::canonicalize;
 use protocol::policy::{Edit as EditRule, Obligation, OnExpiry};
 use protocol::principal::Rights;
 use protocol::run::Status;
-use protocol::tool::Effect;
 use std::time::Duration;
 
 fn quorum(n: u32) -> Obligation {
@@ -32,19 +28,15 @@ fn a_decision_and_the_return_are_one_commit() {
 
 #[test]
 fn a_call_has_one_open_question_at_a_time() {
-    let mut world = World::new();
-    world.admit();
-    world.claim(1).expect("claimed");
-    let call = world.call(Effect::Write, RecoveryClass::Manual);
-    let first = world.ask(&call, obligation());
-    let entries = vec![Entry::Call(Box::new(call.clone()))];
-    world.hop(Progress { entries, asks: vec![first.clone()], ..Progress::default() }, Act::Record).expect("asked");
+    let mut world = World::running();
+    let first = world.hot(obligation());
+    let call = world.calls[&first.call].clone();
     for answered in [false, true] {
         if answered {
             world.verdict("ana", first.id, Verdict::Approve).expect("approved");
         }
         let again = world.ask(&call, obligation());
-        let refused = world.hop(Progress { asks: vec![again], ..Progress::default() }, Act::Record);
+        let refused = world.record(Progress { asks: vec![again], ..Progress::default() });
         assert_eq!(refused.expect_err("open already").code, Code::AlreadyDispatched);
     }
     assert_eq!(world.approvals.len(), 1);
@@ -101,7 +93,7 @@ fn only_those_who_may_decide() {
     assert_eq!(refused(&mut world, &program), Code::NotPermitted); // C-178
     let weak = |d: &mut protocol::command::Decide| d.by.strength = protocol::policy::Strength::Link;
     assert_eq!(refused(&mut world, &weak), Code::StrengthRequired); // C-166
-    assert!(world.approvals[&ask.id].is_pending());
+    assert!(world.approval(ask.id).is_pending());
     assert_eq!(world.status(), Status::AwaitingConsent);
 }
 
@@ -141,9 +133,9 @@ fn two_people_are_two_people() {
     world.verdict("ana", ask.id, Verdict::Approve).expect("a vote");
     assert_eq!(world.status(), Status::AwaitingConsent); // R-168
     world.verdict("ana", ask.id, Verdict::Approve).expect("the same vote");
-    assert!(world.approvals[&ask.id].is_pending()); // C-179
+    assert!(world.approval(ask.id).is_pending()); // C-179
     world.verdict("ben", ask.id, Verdict::Approve).expect("the second");
-    assert!(world.approvals[&ask.id].is_open_yes()); // C-180
+    assert!(world.approval(ask.id).is_open_yes()); // C-180
     assert_eq!(world.status(), Status::Queued);
 }
 
@@ -153,11 +145,11 @@ fn the_latest_vote_of_a_person_counts_until_the_end() {
     let ask = world.parked(quorum(2));
     world.verdict("ana", ask.id, Verdict::Approve).expect("a vote");
     world.verdict("ana", ask.id, Verdict::Abstain).expect("C-183: an abstain"); // C-150
-    assert_eq!(world.approvals[&ask.id].tally().approve, 0); // C-181
+    assert_eq!(world.approval(ask.id).tally().approve, 0); // C-181
     world.verdict("ben", ask.id, Verdict::Approve).expect("a vote");
-    assert!(world.approvals[&ask.id].is_pending());
+    assert!(world.approval(ask.id).is_pending());
     world.verdict("ana", ask.id, Verdict::Approve).expect("again");
-    assert!(world.approvals[&ask.id].is_open_yes()); // C-183
+    assert!(world.approval(ask.id).is_open_yes()); // C-183
 }
 
 #[test]
@@ -172,7 +164,7 @@ fn named_people_who_are_too_few_end_it() {
     };
     let ask = world.parked(rule);
     world.verdict("ana", ask.id, Verdict::Reject).expect("a vote");
-    let Question::Rejected { by, .. } = &world.approvals[&ask.id].status else { panic!("ended") };
+    let Question::Rejected { by, .. } = &world.approval(ask.id).status else { panic!("ended") };
     assert_eq!(*by, protocol::approval::Closer::QuorumUnreachable); // C-182
     assert_eq!(world.status(), Status::Queued);
 }
@@ -182,16 +174,10 @@ fn an_edit_voids_earlier_votes() {
     let mut world = World::new();
     let ask = world.parked(quorum(2));
     world.verdict("ana", ask.id, Verdict::Approve).expect("a vote");
-    let before = world.approvals[&ask.id].clone();
-    let mut decide = world.decision("ben", ask.id, Verdict::Approve);
-    decide.edit = Some(Edit {
-        arguments: canonicalize(br#"{"amount":3}"#).expect("JSON"),
-        judged_by: before.binding.tool_digest,
-        fault: None,
-        operands: Vec::new(),
-    });
+    let before = world.approval(ask.id).clone();
+    let decide = world.edited("ben", ask.id, r#"{"amount":3}"#);
     world.give(Command::Decide(Box::new(decide))).expect("edited");
-    let after = world.approvals[&ask.id].clone();
+    let after = world.approval(ask.id).clone();
     assert_eq!((after.binding.revision, after.tally().approve), (2, 1)); // C-184
     assert_ne!(after.binding_digest, before.binding_digest); // C-137
     assert!(after.expires_at <= before.expires_at); // C-185
@@ -202,52 +188,34 @@ fn an_edit_voids_earlier_votes() {
     let refused = world.give(Command::Decide(Box::new(stale))).expect_err("old bytes");
     assert_eq!(refused.code, Code::ArgsDigestMismatch); // C-171
     world.verdict("ana", ask.id, Verdict::Approve).expect("the second on the new bytes");
-    assert!(world.approvals[&ask.id].is_open_yes());
+    assert!(world.approval(ask.id).is_open_yes());
 }
 
 #[test]
 fn an_editors_own_yes_does_not_count_under_second() {
     let mut world = World::new();
     let ask = world.parked(Obligation { edit: EditRule::Second, ..obligation() });
-    let edit = |world: &World| Edit {
-        arguments: canonicalize(br#"{"amount":3}"#).expect("JSON"),
-        judged_by: world.approvals[&ask.id].binding.tool_digest,
-        fault: None,
-        operands: Vec::new(),
-    };
-    let mut decide = world.decision("ben", ask.id, Verdict::Approve);
-    decide.edit = Some(edit(&world));
+    let decide = world.edited("ben", ask.id, r#"{"amount":3}"#);
     world.give(Command::Decide(Box::new(decide))).expect("edited");
-    assert!(world.approvals[&ask.id].is_pending()); // C-184
+    assert!(world.approval(ask.id).is_pending()); // C-184
     world.verdict("ana", ask.id, Verdict::Approve).expect("the other");
-    assert!(world.approvals[&ask.id].is_open_yes());
+    assert!(world.approval(ask.id).is_open_yes());
 }
 
 #[test]
 fn an_edit_that_the_rule_or_the_schema_forbids_is_refused() {
     let mut world = World::new();
     let ask = world.parked(Obligation { edit: EditRule::No, ..obligation() });
-    let mut decide = world.decision("ana", ask.id, Verdict::Approve);
-    decide.edit = Some(Edit {
-        arguments: canonicalize(b"{}").expect("JSON"),
-        judged_by: world.approvals[&ask.id].binding.tool_digest,
-        fault: None,
-        operands: Vec::new(),
-    });
+    let decide = world.edited("ana", ask.id, "{}");
     assert_eq!(world.give(Command::Decide(Box::new(decide))).expect_err("no").code, Code::EditRefused); // C-173
     let mut world = World::new();
     let ask = world.parked(obligation());
-    let mut decide = world.decision("ana", ask.id, Verdict::Approve);
-    decide.edit = Some(Edit {
-        arguments: canonicalize(b"{}").expect("JSON"),
-        judged_by: world.approvals[&ask.id].binding.tool_digest,
-        fault: Some((Code::InvalidArguments, "`/amount`: missing".into())),
-        operands: Vec::new(),
-    });
+    let mut decide = world.edited("ana", ask.id, "{}");
+    decide.edit.as_mut().expect("edited").fault = Some((Code::InvalidArguments, "`/amount`: missing".into()));
     let refused = world.give(Command::Decide(Box::new(decide))).expect_err("schema");
     assert_eq!(refused.code, Code::EditRefused); // C-173
     assert!(refused.detail.contains("invalid_arguments"));
-    assert_eq!(world.approvals[&ask.id].binding.revision, 1);
+    assert_eq!(world.approval(ask.id).binding.revision, 1);
 }
 
 #[test]
@@ -258,7 +226,7 @@ fn expiry_is_judged_in_the_deciding_statement() {
     // Nobody swept; the approve comes at the very moment.
     let late = world.verdict("ana", ask.id, Verdict::Approve).expect_err("expired");
     assert_eq!(late.code, Code::ApprovalExpired); // C-170 C-174
-    let approval = &world.approvals[&ask.id];
+    let approval = &world.approval(ask.id);
     assert!(matches!(approval.status, Question::Expired { .. }) && approval.votes.is_empty()); // C-175
     assert_eq!(world.status(), Status::Queued); // R-170: as a reject does
 }
@@ -270,7 +238,7 @@ fn a_late_no_is_kept_as_said() {
     world.pass(Duration::from_secs(61));
     let late = world.verdict("ana", ask.id, Verdict::Reject).expect_err("expired");
     assert_eq!(late.code, Code::ApprovalExpired); // R-169
-    let approval = &world.approvals[&ask.id];
+    let approval = &world.approval(ask.id);
     assert!(matches!(approval.status, Question::Expired { .. })); // C-148
     assert!(approval.votes.len() == 1 && approval.votes[0].late); // C-175
 }
@@ -281,7 +249,7 @@ fn a_moment_before_the_expiry_is_in_time() {
     let ask = world.parked(expiring(obligation(), OnExpiry::Reject));
     world.pass(Duration::from_secs(60) - Duration::from_micros(1));
     world.verdict("ana", ask.id, Verdict::Approve).expect("in time"); // C-174
-    let Question::Approved { valid_until, at, .. } = world.approvals[&ask.id].status else { panic!("approved") };
+    let Question::Approved { valid_until, at, .. } = world.approval(ask.id).status else { panic!("approved") };
     assert_eq!(valid_until, Some(at + Duration::from_secs(900))); // C-114
 }
 
@@ -326,7 +294,7 @@ fn silence_and_views_decide_nothing() {
     for _ in 0..10 {
         world.recover();
     }
-    assert!(world.approvals[&ask.id].is_pending()); // C-159
+    assert!(world.approval(ask.id).is_pending()); // C-159
     assert_eq!((world.status(), world.run().seq), (Status::AwaitingConsent, 0)); // R-316
 }
 
@@ -336,5 +304,5 @@ fn a_rejected_question_returns_the_run() {
     let ask = world.parked(obligation());
     world.verdict("ana", ask.id, Verdict::Reject).expect("rejected");
     assert_eq!(world.status(), Status::Queued); // C-148
-    assert!(matches!(world.approvals[&ask.id].status, Question::Rejected { .. }));
+    assert!(matches!(world.approval(ask.id).status, Question::Rejected { .. }));
 }

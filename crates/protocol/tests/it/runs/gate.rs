@@ -1,140 +1,142 @@
-//! The dispatch gate and outcomes (calls.md sections 8, 9 and 12).
+//! The dispatch gate and outcomes (calls.md sections 8 and 9).
 
-use super::lifecycle::{allow_writes, conclude, in_flight, ok_write};
-use crate::world::{World, args, obligation};
-use protocol::approval::{Ending, Phase, Status as Question, Verdict};
-use protocol::call::{Applied, Outcome, OutcomeStatus, RecoveryClass, State};
+use crate::world::{World, args, denied, obligation, ok};
+use protocol::approval::{Approval, Ending, Phase, Status as Question, Verdict};
+use protocol::call::{Applied, Outcome, RecoveryClass, State};
 use protocol::code::Code;
 use protocol::command::{Act, Answer, Concluded, Conclusion, Progress};
 use protocol::digest::Digest;
-use protocol::id::CallId;
 use protocol::journal::Entry;
-use protocol::json::canonicalize;
 use protocol::policy::Obligation;
+use protocol::refusal::Refusal;
 use protocol::run::Status;
 use protocol::tool::Effect;
 use std::time::Duration;
 
-/// An asked write, approved, in the hop that carries it to its gate.
-fn approved(world: &mut World, rule: Obligation) -> (CallId, protocol::id::ApprovalId) {
-    let ask = world.parked(rule);
-    world.verdict("ana", ask.id, Verdict::Approve).expect("approved");
-    world.claim(2).expect("claimed");
-    (ask.call, ask.id)
-}
-
-fn refused(answer: Result<Answer, protocol::refusal::Refusal>) -> Code {
+fn refused(answer: Result<Answer, Refusal>) -> Code {
     answer.expect_err("refused").code
 }
 
-fn not_dispatched(answer: Result<Answer, protocol::refusal::Refusal>) -> Code {
+fn not_dispatched(answer: Result<Answer, Refusal>) -> Code {
     match answer {
         Ok(Answer::NotDispatched { code, .. }) => code,
         other => panic!("{other:?}"),
     }
 }
 
+fn ended(approval: &Approval) -> (Ending, bool) {
+    match approval.status {
+        Question::Approved { phase: Phase::Ended { how, gate_at, .. }, .. } => (how, gate_at.is_some()),
+        ref other => panic!("{other:?}"),
+    }
+}
+
 #[test]
 fn an_approval_passes_the_gate_once() {
-    let mut world = World::new();
-    let (call, approval) = approved(&mut world, obligation());
+    let (mut world, call, approval) = World::approved(obligation());
     assert!(matches!(world.dispatch(call), Ok(Answer::Dispatched { attempt: 1 })));
-    let Question::Approved { phase: Phase::Gated { .. }, .. } = world.approvals[&approval].status else {
+    let Question::Approved { phase: Phase::Gated { .. }, .. } = world.approval(approval).status else {
         panic!("C-153: gated")
     };
     assert_eq!(refused(world.dispatch(call)), Code::AlreadyDispatched); // C-117
-    let ended = ok_write(&world, call);
-    world.hop(conclude(call, ended.clone()), Act::Record).expect("stored");
-    let Question::Approved { phase: Phase::Ended { how, gate_at, .. }, .. } = world.approvals[&approval].status else {
-        panic!("C-157: ended")
-    };
-    assert_eq!((how, gate_at.is_some()), (Ending::Ok, true)); // C-119
-    assert_eq!(refused(world.hop(conclude(call, ended), Act::Record)), Code::AlreadyCompleted); // C-118
+    world.end(call, ok()).expect("stored");
+    assert_eq!(ended(world.approval(approval)), (Ending::Ok, true)); // C-119
+    assert_eq!(refused(world.end(call, ok())), Code::AlreadyCompleted); // C-118
     assert_eq!(refused(world.dispatch(call)), Code::AlreadyCompleted); // C-117
 }
 
 #[test]
 fn a_pending_or_rejected_question_lets_nothing_through() {
-    let mut world = World::new();
-    world.admit();
-    world.claim(1).expect("claimed");
-    let call = world.call(Effect::Write, RecoveryClass::Manual);
-    let question = world.ask(&call, obligation());
-    let id = call.id;
-    let progress =
-        Progress { entries: vec![Entry::Call(Box::new(call))], asks: vec![question.clone()], ..Progress::default() };
-    world.hop(progress, Act::Record).expect("asked"); // R-172
-    assert_eq!(refused(world.dispatch(id)), Code::NotApproved); // C-106
-    world.verdict("ana", question.id, Verdict::Reject).expect("rejected");
+    let mut world = World::running();
+    let ask = world.hot(obligation()); // R-172
+    assert_eq!(refused(world.dispatch(ask.call)), Code::NotApproved); // C-106
+    world.verdict("ana", ask.id, Verdict::Reject).expect("rejected");
     assert_eq!(world.status(), Status::Running); // R-172
-    assert_eq!(refused(world.dispatch(id)), Code::NotApproved); // C-153
+    assert_eq!(refused(world.dispatch(ask.call)), Code::NotApproved); // C-153
 }
 
 #[test]
 fn a_yes_lapses_between_decision_and_gate() {
-    let mut world = World::new();
-    let (call, approval) = approved(&mut world, Obligation { lease: Duration::from_secs(60), ..obligation() });
+    let (mut world, call, approval) = World::approved(Obligation { lease: Duration::from_secs(60), ..obligation() });
     world.pass(Duration::from_secs(900));
-    renew(&mut world);
+    world.renew();
     assert_eq!(not_dispatched(world.dispatch(call)), Code::ExpiredBeforeDispatch); // C-107 C-154
-    let Question::Approved { phase: Phase::Ended { how, .. }, .. } = world.approvals[&approval].status else {
-        panic!("ended")
-    };
-    assert_eq!(how, Ending::ExpiredBeforeDispatch);
+    assert_eq!(ended(world.approval(approval)), (Ending::ExpiredBeforeDispatch, false));
     assert!(matches!(world.calls[&call].state, State::Asked)); // no handler started
-}
-
-/// Long waits in these stories are not about claims.
-fn renew(world: &mut World) {
-    if let Some(protocol::run::Phase::Active { claim, .. }) = world.rows.as_mut().map(|r| &mut r.run.phase) {
-        claim.deadline = world.now + Duration::from_secs(30);
-    }
 }
 
 #[test]
 fn a_lapsed_claim_passes_no_gate() {
-    let mut world = World::new();
-    let (call, _) = approved(&mut world, obligation());
+    let (mut world, call, _) = World::approved(obligation());
     world.pass(Duration::from_secs(31));
     assert_eq!(refused(world.dispatch(call)), Code::StaleClaim); // R-105 C-104
 }
 
 #[test]
 fn other_bytes_than_approved_are_never_dispatched() {
-    let mut world = World::new();
-    let (call, approval) = approved(&mut world, obligation());
-    let act = Act::Dispatch {
-        call,
-        arguments: canonicalize(br#"{"amount":9999}"#).expect("JSON"),
-        operands: Vec::new(),
-        grant: Digest::of("{}"),
-    };
-    assert_eq!(not_dispatched(world.hop(Progress::default(), act)), Code::DigestMismatch); // C-108
-    let Question::Approved { phase: Phase::Ended { how, .. }, .. } = world.approvals[&approval].status else {
-        panic!("ended")
-    };
-    assert_eq!(how, Ending::InvalidatedBeforeDispatch(Code::DigestMismatch)); // C-155
+    let (mut world, call, approval) = World::approved(obligation());
+    assert_eq!(not_dispatched(world.dispatch_bytes(call, r#"{"amount":9999}"#)), Code::DigestMismatch); // C-108
+    let invalidated = Ending::InvalidatedBeforeDispatch(Code::DigestMismatch);
+    assert_eq!(ended(world.approval(approval)), (invalidated, false)); // C-155
     assert_eq!(refused(world.dispatch(call)), Code::AlreadyDispatched); // C-106
 }
 
 #[test]
-fn a_withdrawn_tool_or_revoked_grant_stops_at_the_gate() {
-    let mut world = World::new();
-    let (call, _) = approved(&mut world, obligation());
+fn a_binding_that_is_not_what_was_approved_runs_nothing() {
+    // Whatever is bound; each alone, in an approval that was given for something else.
+    let other = Digest::of("something else");
+    let changes: [fn(&mut Approval, Digest); 9] = [
+        |a, other| a.binding.arguments = other,
+        |a, other| a.binding.tool_digest = other,
+        |a, other| a.binding.plan = other,
+        |a, other| a.binding.policy = other,
+        |a, other| a.binding.obligation = other,
+        |a, _| a.binding.call.push('0'),
+        |a, _| a.binding.requester = "somebody else".to_owned(),
+        |a, _| a.binding.revision += 1,
+        |a, other| a.binding_digest = other,
+    ];
+    for change in changes {
+        let (mut world, call, id) = World::approved(obligation());
+        change(world.approvals.get_mut(&id).expect("approved"), other);
+        let rows = world.rows.as_mut().expect("rows");
+        change(rows.approvals.edit(id).expect("open"), other);
+        assert_eq!(not_dispatched(world.dispatch(call)), Code::DigestMismatch); // R-190
+        let invalidated = Ending::InvalidatedBeforeDispatch(Code::DigestMismatch);
+        assert_eq!(ended(world.approval(id)), (invalidated, false)); // R-190
+        assert_eq!(refused(world.dispatch(call)), Code::AlreadyDispatched); // R-190: fresh consent or nothing
+    }
+    let (mut world, call, _) = World::approved(obligation());
+    let rows = world.rows.as_mut().expect("rows");
+    rows.calls.edit(call).expect("open").approval = None;
+    assert_eq!(refused(world.dispatch(call)), Code::NotApproved); // R-190: absent
+}
+
+#[test]
+fn a_right_that_is_gone_by_the_time_of_the_gate_is_gone() {
+    let (mut world, call, _) = World::approved(obligation());
     for tool in world.registry.tools.values_mut().flat_map(|versions| versions.values_mut()) {
         tool.withdrawn_at = Some(world.now);
     }
     assert_eq!(not_dispatched(world.dispatch(call)), Code::ToolUnavailable); // C-110
-    let mut world = World::new();
-    let (call, _) = approved(&mut world, obligation());
-    world.registry.revoked_grants.insert(Digest::of("{}"));
-    assert_eq!(not_dispatched(world.dispatch(call)), Code::AuthorityUnavailable); // C-110
+    let told = |world: &mut World, call| match world.dispatch(call) {
+        Ok(Answer::NotDispatched { code, detail }) => (code, detail),
+        other => panic!("{other:?}"),
+    };
+    let (mut world, call, _) = World::approved(obligation());
+    world.registry.revoked_grants.insert(crate::world::grant());
+    let revoked = (Code::AuthorityUnavailable, "authority unavailable: revoked".to_owned());
+    assert_eq!(told(&mut world, call), revoked); // C-110 R-191
+    let (mut world, call, _) = World::approved(obligation());
+    let end = world.now;
+    world.rows.as_mut().expect("rows").run.settings.not_after = Some(end);
+    let expired = (Code::AuthorityUnavailable, "authority unavailable: expired".to_owned());
+    assert_eq!(told(&mut world, call), expired); // R-191
 }
 
 #[test]
 fn policy_is_judged_again_at_the_gate() {
-    let mut world = World::new();
-    let (call, _) = approved(&mut world, obligation());
+    let (mut world, call, _) = World::approved(obligation());
     let mut policy = (*world.registry.policy).clone();
     policy.default.write = protocol::policy::Outcome::Deny;
     world.registry.policy = std::sync::Arc::new(policy);
@@ -143,136 +145,54 @@ fn policy_is_judged_again_at_the_gate() {
 
 #[test]
 fn votes_that_still_meet_the_policy_are_enough() {
-    let mut world = World::new();
-    let (call, _) = approved(&mut world, obligation());
+    let (mut world, call, _) = World::approved(obligation());
     world.registry.policy_version = Digest::of("a new version that asks for the same");
     assert!(matches!(world.dispatch(call), Ok(Answer::Dispatched { .. }))); // C-116
 }
 
 #[test]
-fn an_allowed_write_that_policy_now_asks_for_is_told_so() {
-    let mut world = World::new();
-    world.admit();
-    world.claim(1).expect("claimed");
-    let call = world.call(Effect::Write, RecoveryClass::Manual);
-    let id = call.id;
-    let progress = Progress { entries: vec![Entry::Call(Box::new(call))], ..Progress::default() };
-    world.hop(progress, Act::Record).expect("entered");
-    assert_eq!(not_dispatched(world.dispatch(id)), Code::PolicyChanged); // C-111
-    allow_writes(&mut world);
+fn a_policy_that_answers_for_people_makes_no_wait_and_is_asked_again_at_the_gate() {
+    let mut world = World::running();
+    world.allow_writes();
+    let id = world.enter(Effect::Write, RecoveryClass::Manual);
+    assert!(matches!(world.dispatch(id), Ok(Answer::Dispatched { .. })));
+    assert!(world.approvals.is_empty() && world.rows().waits.iter().next().is_none()); // R-192
+    assert_eq!(world.status(), Status::Running); // R-192
+    let mut world = World::running();
+    let id = world.enter(Effect::Write, RecoveryClass::Manual);
+    // Nobody said no: the policy that would have let it pass is not the policy any more.
+    assert_eq!(not_dispatched(world.dispatch(id)), Code::PolicyChanged); // C-111 R-192
+    world.allow_writes();
     assert!(matches!(world.dispatch(id), Ok(Answer::Dispatched { .. })));
 }
 
 #[test]
 fn an_outcome_needs_its_gate() {
-    let mut world = World::new();
-    world.admit();
-    world.claim(1).expect("claimed");
-    let call = world.call(Effect::Write, RecoveryClass::Manual);
-    let id = call.id;
-    let progress = Progress { entries: vec![Entry::Call(Box::new(call))], ..Progress::default() };
-    world.hop(progress, Act::Record).expect("entered");
-    let ended = ok_write(&world, id);
-    assert_eq!(refused(world.hop(conclude(id, ended), Act::Record)), Code::NotDispatched); // C-118
-    let denied = Outcome {
-        status: OutcomeStatus::Denied,
-        code: Some(Code::PolicyDenied),
-        applied: Applied::No,
-        body: None,
-        gate: None,
-        at: world.now,
-    };
-    world.hop(conclude(id, denied), Act::Record).expect("denied before its gate"); // C-88
+    let mut world = World::running();
+    let id = world.enter(Effect::Write, RecoveryClass::Manual);
+    assert_eq!(refused(world.end(id, ok())), Code::NotDispatched); // C-118
+    world.end(id, denied(Code::PolicyDenied)).expect("denied before its gate"); // C-88
     assert_eq!(world.receipts.len(), 1); // C-125
 }
 
 #[test]
 fn a_dispatched_write_cannot_be_called_denied() {
-    let mut world = World::new();
-    world.admit();
-    world.claim(1).expect("claimed");
-    let id = in_flight(&mut world);
-    let denied = Outcome {
-        status: OutcomeStatus::Denied,
-        code: Some(Code::PolicyDenied),
-        applied: Applied::No,
-        body: None,
-        gate: None,
-        at: world.now,
-    };
-    assert_eq!(refused(world.hop(conclude(id, denied), Act::Record)), Code::AlreadyDispatched); // C-88
+    let mut world = World::running();
+    let id = world.in_flight(RecoveryClass::Manual);
+    assert_eq!(refused(world.end(id, denied(Code::PolicyDenied))), Code::AlreadyDispatched); // C-88
 }
 
 #[test]
 fn a_read_needs_no_commit_of_its_own() {
-    let mut world = World::new();
-    world.admit();
-    world.claim(1).expect("claimed");
+    let mut world = World::running();
     let call = world.call(Effect::Read, RecoveryClass::Retry);
     let id = call.id;
-    let outcome = Outcome {
-        status: OutcomeStatus::Ok,
-        code: None,
-        applied: Applied::No,
-        body: Some(args("1").body),
-        gate: None,
-        at: world.now,
-    };
-    let progress = Progress { entries: vec![Entry::Call(Box::new(call))], ..conclude(id, outcome) };
+    let outcome = Outcome { applied: Applied::No, body: Some(args("1").body), at: world.now, ..ok() };
+    let conclusions = vec![Conclusion { call: id, end: Concluded::Ended(outcome) }];
+    let progress = Progress { entries: vec![Entry::Call(Box::new(call))], conclusions, ..Progress::default() };
     world.hop(progress, Act::Finish { result: args("1") }).expect("done");
     assert_eq!(world.status(), Status::Done); // C-95
     assert!(world.calls[&id].is_ended() && world.receipts.len() == 1); // C-125
-}
-
-#[test]
-fn an_unknown_outcome_is_ambiguous_until_a_person_says() {
-    let mut world = World::new();
-    world.admit();
-    world.claim(1).expect("claimed");
-    let id = in_flight(&mut world);
-    let end = Concluded::Ambiguous { ask: true };
-    let progress = Progress { conclusions: vec![Conclusion { call: id, end }], ..Progress::default() };
-    world.hop(progress, Act::Record).expect("recorded");
-    let question = world.calls[&id].settle.expect("asked");
-    assert!(matches!(world.calls[&id].state, State::Ambiguous(_))); // C-121
-    assert_eq!(world.approvals[&question].expires_at, None); // C-241
-    let done = world.hop(Progress::default(), Act::Finish { result: args("1") });
-    assert_eq!(refused(done), Code::WaitUnsafe); // R-23
-    let progress = Progress::default();
-    let checkpoint = world.checkpoint(&progress);
-    let mode = protocol::run::WaitMode::Any;
-    world.hop(progress, Act::Park { checkpoint, mode, taker: None }).expect("parked");
-    assert_eq!(world.status(), Status::AwaitingConsent); // C-237
-    world.pass(Duration::from_secs(500 * 86_400));
-    world.recover();
-    assert!(world.approvals[&question].is_pending()); // C-241: silence settles nothing
-    let mut decide = world.decision("ana", question, Verdict::Happened);
-    decide.answer = Some(protocol::command::Answered { body: args(r#"{"ok":true}"#), fault: None });
-    world.give(protocol::command::Command::Decide(Box::new(decide))).expect("settled");
-    let outcome = world.calls[&id].outcome().expect("ended").clone();
-    assert_eq!((outcome.status, outcome.applied), (OutcomeStatus::Ok, Applied::Yes)); // C-238
-    assert_eq!(world.status(), Status::Queued);
-    assert_eq!(world.receipts.len(), 2); // C-125: ambiguous, then settled
-    let settled = world.receipts[1].record.value();
-    let first = world.receipts[0].digest.to_string();
-    assert_eq!(settled.get("settles").and_then(|v| v.as_str()), Some(first.as_str())); // C-124
-}
-
-#[test]
-fn did_not_happen_sends_nothing_again() {
-    let mut world = World::new();
-    world.admit();
-    world.claim(1).expect("claimed");
-    let id = in_flight(&mut world);
-    world.pass(Duration::from_secs(31));
-    world.recover();
-    assert_eq!(world.status(), Status::AwaitingConsent); // R-287
-    let question = world.calls[&id].settle.expect("R-287: a settle question");
-    world.verdict("ana", question, Verdict::DidNotHappen).expect("settled");
-    let outcome = world.calls[&id].outcome().expect("ended").clone();
-    assert_eq!((outcome.status, outcome.code), (OutcomeStatus::Error, Some(Code::EffectNotExecuted))); // C-238
-    world.claim(2).expect("claimed");
-    assert_eq!(refused(world.dispatch(id)), Code::AlreadyCompleted); // C-239 R-306
 }
 
 #[test]

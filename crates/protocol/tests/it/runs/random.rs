@@ -1,16 +1,15 @@
 //! Random commands, late and double ones too: whatever is given, the invariants of runs.md section 2 hold after each
 //! (they are asserted by the world that carries the commands out).
 
-use super::lifecycle::{conclude, ok_write};
-use crate::world::{World, args, expiring, obligation};
+use crate::world::{World, args, denied, expiring, failure, obligation, ok};
 use proptest::prelude::*;
 use protocol::approval::Verdict;
-use protocol::call::{Applied, Outcome, OutcomeStatus, RecoveryClass};
+use protocol::call::{Outcome, OutcomeStatus, RecoveryClass};
 use protocol::code::Code;
-use protocol::command::{Act, Command, Concluded, Conclusion, Edit, Progress};
+use protocol::command::{Act, Command, Concluded, Due, Progress, Timer};
 use protocol::journal::Entry;
 use protocol::policy::{Obligation, OnExpiry};
-use protocol::run::{Charge, Failure, WaitMode};
+use protocol::run::{Charge, WaitMode};
 use protocol::tool::Effect;
 use std::time::Duration;
 
@@ -26,14 +25,16 @@ enum Move {
         quorum: u32,
         fails: bool,
     },
+    Sleep {
+        index: usize,
+        seconds: u8,
+    },
     Dispatch(usize),
     Conclude {
         index: usize,
         end: u8,
     },
-    Park {
-        all: bool,
-    },
+    Park(WaitMode),
     HandBack,
     Finish,
     Fail,
@@ -50,6 +51,8 @@ enum Move {
     Pass(u16),
     /// The same with a token that is not the present one.
     Zombie(u8),
+    /// A claim of a hop that the run has left.
+    Burned(u32),
 }
 
 fn moves() -> impl Strategy<Value = Move> {
@@ -58,8 +61,9 @@ fn moves() -> impl Strategy<Value = Move> {
         6 => (any::<bool>(), 0..4_u8).prop_map(|(write, recovery)| Move::Enter { write, recovery }),
         6 => (0..4_usize, 1..3_u32, any::<bool>()).prop_map(|(index, quorum, fails)| Move::Ask { index, quorum, fails }),
         6 => (0..4_usize).prop_map(Move::Dispatch),
-        6 => (0..4_usize, 0..5_u8).prop_map(|(index, end)| Move::Conclude { index, end }),
-        5 => any::<bool>().prop_map(|all| Move::Park { all }),
+        2 => (0..4_usize, 0..200_u8).prop_map(|(index, seconds)| Move::Sleep { index, seconds }),
+        6 => (0..4_usize, 0..6_u8).prop_map(|(index, end)| Move::Conclude { index, end }),
+        5 => prop_oneof![Just(WaitMode::Any), Just(WaitMode::All), Just(WaitMode::First)].prop_map(Move::Park),
         1 => Just(Move::HandBack),
         1 => Just(Move::Finish),
         1 => Just(Move::Fail),
@@ -71,6 +75,7 @@ fn moves() -> impl Strategy<Value = Move> {
         3 => Just(Move::Recover),
         3 => (0..200_u16).prop_map(Move::Pass),
         2 => (0..4_u8).prop_map(Move::Zombie),
+        1 => (0..8_u32).prop_map(Move::Burned),
     ]
 }
 
@@ -87,14 +92,19 @@ fn play(world: &mut World, step: Move) {
             };
             let call = world.call(effect, class);
             let progress = Progress { entries: vec![Entry::Call(Box::new(call))], ..Progress::default() };
-            drop(world.hop(progress, Act::Record));
+            drop(world.record(progress));
         }
         Move::Ask { index, quorum, fails } => {
             let Some(call) = world.calls.values().nth(index).cloned() else { return };
             let rule = Obligation { quorum, ..obligation() };
             let rule = if fails { expiring(rule, OnExpiry::Fail) } else { rule };
             let ask = world.ask(&call, rule);
-            drop(world.hop(Progress { asks: vec![ask], ..Progress::default() }, Act::Record));
+            drop(world.record(Progress { asks: vec![ask], ..Progress::default() }));
+        }
+        Move::Sleep { index, seconds } => {
+            let Some(call) = world.calls.keys().nth(index).copied() else { return };
+            let timer = Timer { wait: world.mint(), call, due: Due::In(Duration::from_secs(u64::from(seconds))) };
+            drop(world.record(Progress { timers: vec![timer], ..Progress::default() }));
         }
         Move::Dispatch(index) => {
             if let Some(call) = world.calls.keys().nth(index).copied() {
@@ -103,46 +113,24 @@ fn play(world: &mut World, step: Move) {
         }
         Move::Conclude { index, end } => {
             let Some(id) = world.calls.keys().nth(index).copied() else { return };
-            let progress = match end {
-                0 => conclude(id, ok_write(world, id)),
-                1 => conclude(
-                    id,
-                    Outcome {
-                        status: OutcomeStatus::Denied,
-                        code: Some(Code::ApprovalRejected),
-                        applied: Applied::No,
-                        body: None,
-                        gate: None,
-                        at: world.now,
-                    },
-                ),
-                2 => Progress {
-                    conclusions: vec![Conclusion { call: id, end: Concluded::Ambiguous { ask: false } }],
-                    ..Progress::default()
-                },
-                3 => Progress {
-                    conclusions: vec![Conclusion { call: id, end: Concluded::Ambiguous { ask: true } }],
-                    ..Progress::default()
-                },
-                _ => Progress {
-                    conclusions: vec![Conclusion { call: id, end: Concluded::Attempt }],
-                    ..Progress::default()
-                },
+            let end = match end {
+                0 => Concluded::Ended(ok()),
+                1 => Concluded::Ended(denied(Code::ApprovalRejected)),
+                2 => Concluded::Ended(Outcome { status: OutcomeStatus::Error, ..denied(Code::HandlerError) }),
+                3 => Concluded::Ambiguous { ask: false },
+                4 => Concluded::Ambiguous { ask: true },
+                _ => Concluded::Attempt,
             };
-            drop(world.hop(progress, Act::Record));
+            drop(world.concluded(id, end));
         }
-        Move::Park { all } => {
-            let mode = if all { WaitMode::All } else { WaitMode::Any };
+        Move::Park(mode) => {
             let progress = Progress { charge: Charge { active: 1, person: 1 }, ..Progress::default() };
             let checkpoint = world.checkpoint(&progress);
             drop(world.hop(progress, Act::Park { checkpoint, mode, taker: None }));
         }
-        Move::HandBack => drop(world.hop(Progress::default(), Act::HandBack { checkpoint: None })),
-        Move::Finish => drop(world.hop(Progress::default(), Act::Finish { result: args("1") })),
-        Move::Fail => {
-            let failure = Failure { code: Code::StepFailed, message: "no".to_owned(), detail: None };
-            drop(world.hop(Progress::default(), Act::Fail(failure)));
-        }
+        Move::HandBack => drop(world.hand_back()),
+        Move::Finish => drop(world.finish()),
+        Move::Fail => drop(world.hop(Progress::default(), Act::Fail(failure()))),
         Move::Acknowledge => drop(world.hop(Progress::default(), Act::Acknowledge)),
         Move::Vote { who, index, verdict, edit } => {
             let Some(approval) = world.approvals.values().nth(index).cloned() else { return };
@@ -157,12 +145,7 @@ fn play(world: &mut World, step: Move) {
             let who = ["ana", "ben", "cleo", "req"][usize::from(who)];
             let mut decide = world.decision(who, approval.id, verdict);
             if edit && verdict == Verdict::Approve {
-                decide.edit = Some(Edit {
-                    arguments: protocol::json::canonicalize(br#"{"amount":1}"#).expect("JSON"),
-                    judged_by: approval.binding.tool_digest,
-                    fault: None,
-                    operands: Vec::new(),
-                });
+                decide = world.edited(who, approval.id, r#"{"amount":1}"#);
             }
             if verdict == Verdict::Happened {
                 decide.answer = Some(protocol::command::Answered { body: args("{}"), fault: None });
@@ -170,8 +153,8 @@ fn play(world: &mut World, step: Move) {
             drop(world.give(Command::Decide(Box::new(decide))));
         }
         Move::Expire(index) => {
-            if let Some(approval) = world.approvals.values().nth(index) {
-                let wait = approval.wait;
+            let wait = world.rows().waits.iter().nth(index).map(|wait| wait.id);
+            if let Some(wait) = wait {
                 drop(world.give(Command::Expire(wait)));
             }
         }
@@ -185,6 +168,11 @@ fn play(world: &mut World, step: Move) {
             assert_eq!(refused.expect_err("not the present token").code, Code::StaleClaim); // R-98
             assert_eq!(world.rows, before); // R-99
         }
+        Move::Burned(back) => {
+            if let Some(seq) = world.run().seq.checked_sub(back + 1) {
+                assert_eq!(world.claim_seq(9, seq).expect_err("burned").code, Code::Skipped); // R-72
+            }
+        }
     }
 }
 
@@ -195,7 +183,7 @@ proptest! {
     fn invariants_hold_under_any_sequence_of_commands(steps in prop::collection::vec(moves(), 1..60), writes in any::<bool>()) {
         let mut world = World::new();
         if writes {
-            super::lifecycle::allow_writes(&mut world);
+            world.allow_writes();
         }
         world.admit();
         for step in steps {

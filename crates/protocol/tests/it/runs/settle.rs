@@ -1,0 +1,142 @@
+//! Outcomes that nobody told (calls.md section 12; runs.md R-301 to R-307).
+
+use crate::world::{TTL, World, args, ok};
+use protocol::approval::Verdict;
+use protocol::call::{Applied, Outcome, OutcomeStatus, RecoveryClass, State};
+use protocol::code::Code;
+use protocol::command::{Act, Answered, Command, Concluded, Progress};
+use protocol::run::Status;
+use std::time::Duration;
+
+#[test]
+fn an_unknown_outcome_is_ambiguous_until_a_person_says() {
+    let mut world = World::running();
+    let id = world.in_flight(RecoveryClass::Manual);
+    world.concluded(id, Concluded::Ambiguous { ask: true }).expect("recorded");
+    assert!(matches!(world.calls[&id].state, State::Ambiguous(_))); // C-121
+    let question = world.calls[&id].settle.expect("C-237: asked");
+    assert_eq!(world.approval(question).expires_at, None); // C-241
+    assert_eq!(world.finish().expect_err("unsettled").code, Code::WaitUnsafe); // R-23
+    world.park().expect("parked");
+    assert_eq!(world.status(), Status::AwaitingConsent); // C-237
+    world.pass(Duration::from_secs(500 * 86_400));
+    world.recover();
+    assert!(world.approval(question).is_pending()); // C-241: silence settles nothing
+    let mut decide = world.decision("ana", question, Verdict::Happened);
+    decide.answer = Some(Answered { body: args(r#"{"ok":true}"#), fault: None });
+    world.give(Command::Decide(Box::new(decide))).expect("settled");
+    let outcome = world.calls[&id].outcome().expect("ended").clone();
+    assert_eq!((outcome.status, outcome.applied), (OutcomeStatus::Ok, Applied::Yes)); // C-238
+    assert_eq!(world.status(), Status::Queued);
+    assert_eq!(world.receipts.len(), 2); // C-125: ambiguous, then settled
+    let settled = world.receipts[1].record.value();
+    let first = world.receipts[0].digest.to_string();
+    assert_eq!(settled.get("settles").and_then(|v| v.as_str()), Some(first.as_str())); // C-124
+}
+
+#[test]
+fn did_not_happen_sends_nothing_again() {
+    let mut world = World::running();
+    let id = world.in_flight(RecoveryClass::Manual);
+    world.lapse();
+    assert_eq!(world.status(), Status::AwaitingConsent); // R-287
+    let question = world.calls[&id].settle.expect("R-287: a settle question");
+    world.verdict("ana", question, Verdict::DidNotHappen).expect("settled");
+    let outcome = world.calls[&id].outcome().expect("ended").clone();
+    assert_eq!((outcome.status, outcome.code), (OutcomeStatus::Error, Some(Code::EffectNotExecuted))); // C-238
+    world.claim(2).expect("claimed");
+    assert_eq!(world.dispatch(id).expect_err("ended").code, Code::AlreadyCompleted); // C-239 R-306
+}
+
+#[test]
+fn a_failed_later_attempt_says_nothing_of_the_one_before() {
+    let mut world = World::running();
+    let id = world.in_flight(RecoveryClass::Idempotent);
+    world.concluded(id, Concluded::Ambiguous { ask: false }).expect("cut off");
+    world.concluded(id, Concluded::Attempt).expect("C-230: the same key again");
+    // The second attempt got no connection: it told nothing, and the first is as unknown as before (C-230).
+    let State::Ambiguous(gate) = &world.calls[&id].state else { panic!("C-230: still unknown") };
+    assert_eq!(gate.attempt, 2); // C-233
+    assert_eq!(world.finish().expect_err("unsettled").code, Code::WaitUnsafe); // C-230
+    let unsent = denied_by_hand();
+    assert_eq!(world.end(id, unsent).expect_err("it was sent").code, Code::AlreadyDispatched); // C-230
+    world.concluded(id, Concluded::Attempt).expect("once more");
+    world.end(id, ok()).expect("answered");
+    assert_eq!(world.calls[&id].outcome().map(|o| o.status), Some(OutcomeStatus::Ok)); // R-301: by its own key's answer
+}
+
+fn denied_by_hand() -> Outcome {
+    crate::world::denied(Code::ToolUnavailable)
+}
+
+#[test]
+fn who_may_decide_the_call_may_settle_it_alone() {
+    let rule =
+        protocol::policy::Obligation { quorum: 2, roles: vec!["finance".to_owned()], ..crate::world::obligation() };
+    let mut world = World::new();
+    let ask = world.parked(rule);
+    for id in ["ana", "ben"] {
+        let mut decide = world.decision(id, ask.id, Verdict::Approve);
+        decide.by.principal.roles = protocol::principal::Roles::from_iter(["finance"]);
+        world.registry.principals.insert(id.to_owned(), decide.by.principal.clone());
+        world.give(Command::Decide(Box::new(decide))).expect("a vote");
+    }
+    world.claim(2).expect("claimed");
+    world.allow_writes();
+    world.dispatch(ask.call).expect("dispatched");
+    world.concluded(ask.call, Concluded::Ambiguous { ask: true }).expect("recorded");
+    let question = world.calls[&ask.call].settle.expect("asked");
+    let rule = &world.approval(question).obligation;
+    assert_eq!((rule.quorum, rule.roles.as_slice()), (1, ["finance".to_owned()].as_slice())); // C-240
+    let refused = world.verdict("cleo", question, Verdict::DidNotHappen).expect_err("not of finance");
+    assert_eq!(refused.code, Code::NotPermitted); // C-240
+    let mut decide = world.decision("ana", question, Verdict::DidNotHappen);
+    decide.by.principal.roles = protocol::principal::Roles::from_iter(["finance"]);
+    decide.reason = None;
+    assert_eq!(world.give(Command::Decide(Box::new(decide.clone()))).expect_err("why?").code, Code::ReasonRequired); // C-240
+    decide.reason = Some(args("looked it up"));
+    world.give(Command::Decide(Box::new(decide))).expect("settled");
+    assert!(world.calls[&ask.call].is_ended()); // C-240
+}
+
+#[test]
+fn what_no_hop_will_try_any_more_is_asked_at_the_end() {
+    // A call with a key settles itself, as long as there is a hop that sends it again.
+    let ends: [fn(&mut World); 3] = [
+        |world| drop(world.fail().expect("failed")),
+        |world| {
+            world.cancel();
+            world.hop(Progress::default(), Act::Acknowledge).expect("acknowledged");
+        },
+        |world| {
+            world.patience.continuations = 0;
+            world.lapse();
+        },
+    ];
+    for end in ends {
+        let mut world = World::running();
+        let id = world.in_flight(RecoveryClass::Idempotent);
+        world.concluded(id, Concluded::Ambiguous { ask: false }).expect("cut off");
+        assert_eq!(world.calls[&id].settle, None);
+        end(&mut world);
+        let status = world.status();
+        assert!(status.is_final());
+        let question = world.calls[&id].settle.expect("R-268: a settle approval");
+        assert!(world.approval(question).is_pending()); // R-269
+        world.verdict("ana", question, Verdict::DidNotHappen).expect("R-307: settled after the end");
+        assert!(world.calls[&id].is_ended() && world.status() == status); // R-307
+    }
+}
+
+#[test]
+fn a_hop_cannot_ask_a_settle_question_by_itself() {
+    let mut world = World::running();
+    let id = world.in_flight(RecoveryClass::Manual);
+    let call = world.calls[&id].clone();
+    let mut ask = world.ask(&call, crate::world::obligation());
+    ask.kind = protocol::approval::Kind::Settle;
+    let refused = world.record(Progress { asks: vec![ask], ..Progress::default() });
+    assert_eq!(refused.expect_err("not in flight any more?").code, Code::InvalidRequest);
+    world.pass(TTL);
+    assert!(world.calls[&id].in_flight());
+}

@@ -1,0 +1,150 @@
+//! What holds after each command, whatever it was: the invariants of runs.md section 2, the chains, and the rules of
+//! events.
+
+use super::World;
+use protocol::approval;
+use protocol::call::{Call, OutcomeStatus};
+use protocol::command::Command;
+use protocol::event::{Event, Kind};
+use protocol::rows::{Rows, Set};
+use protocol::run::{Budget, Clocks, Head, Phase, Run, Status};
+use protocol::tool::Effect;
+use protocol::wait;
+
+impl World {
+    pub(super) fn check(&self, command: &Command, before: Option<&Rows>) {
+        let Some(rows) = &self.rows else { return };
+        self.status_and_waits(rows);
+        self.ends(&rows.run);
+        self.effects();
+        self.chains(before.map(|rows| &rows.run), &rows.run);
+        self.events_follow_changes(command, before, rows);
+        if let [.., before, after] = self.seqs[..] {
+            assert!(after == before || after == before + 1);
+        }
+    }
+
+    fn status_and_waits(&self, rows: &Rows) {
+        let run = &rows.run;
+        let parked = rows.waits.iter().filter(|w| w.state == wait::State::Parked).count();
+        match &run.phase {
+            Phase::Queued { .. } => assert!(run.claim().is_none()),
+            Phase::Active { claim, .. } => assert_eq!(claim.token, run.fence),
+            Phase::Parked { .. } => {
+                assert!(parked > 0 && run.claim().is_none());
+                let journaled = run.kind.is_journaled();
+                assert!(run.checkpoint.is_some() || journaled);
+                for wait in rows.waits.iter().filter(|w| w.state == wait::State::Parked) {
+                    if let wait::Owner::Approval(id) = wait.owner {
+                        assert!(self.approvals[&id].is_pending() && self.approvals[&id].run == run.id);
+                    }
+                }
+            }
+            Phase::Stopping { .. } => {
+                assert!(rows.obligations.iter().any(|o| o.is_open()));
+                assert_eq!(rows.waits.iter().count(), 0);
+            }
+            Phase::Final { .. } => {
+                assert_eq!(rows.waits.iter().count(), 0);
+                assert!(run.finished_at().is_some() && run.claim().is_none());
+                assert!(!rows.obligations.iter().any(|o| o.is_open()));
+                let pending = self.approvals.values().filter(|a| a.is_pending());
+                assert!(pending.into_iter().all(|a| a.kind() == approval::Kind::Settle));
+            }
+        }
+        if !run.status().is_parked() {
+            assert_eq!(parked, 0);
+        }
+    }
+
+    fn ends(&self, run: &Run) {
+        let ended = self.events.iter().position(|e| e.kind.is_terminal());
+        assert_eq!(ended.is_some(), run.status().is_final());
+        let Some(ended) = ended else { return };
+        assert_eq!(self.events[ended].kind, Kind::Run(run.status()));
+        for event in &self.events[ended + 1..] {
+            let leftover = matches!(event.kind, Kind::CallSettled | Kind::AttemptRefused | Kind::ReportLate);
+            // what is said of a question that is still open is part of settling its call.
+            let answer = matches!(
+                event.kind,
+                Kind::ApprovalApproved | Kind::ApprovalRejected | Kind::ApprovalCancelled | Kind::ApprovalVoted
+            );
+            assert!(leftover || answer, "{} after the end", event.kind);
+        }
+    }
+
+    fn effects(&self) {
+        for call in self.calls.values().filter(|c| c.effect == Effect::Write) {
+            if let Some(outcome) = call.outcome() {
+                assert_eq!(outcome.status == OutcomeStatus::Denied, outcome.gate.is_none(), "{call:?}"); // C-88
+            }
+        }
+        match self.status() {
+            Status::Done => assert!(self.calls.values().all(Call::is_ended)),
+            // Nothing that is unknown is left without its question.
+            Status::Failed | Status::Cancelled => {
+                let open = self.calls.values().filter(|c| !c.is_ended());
+                assert!(open.into_iter().all(|c| c.settle.is_some() || c.effect != Effect::Write));
+            }
+            _ => {}
+        }
+    }
+
+    /// Each chain goes on where it ended before this command; what is older was looked at then.
+    fn chains(&self, before: Option<&Run>, run: &Run) {
+        let mut head =
+            before.map_or(Head { len: 0, digest: Event::origin(run.id, run.pattern.digest) }, |run| run.events);
+        for event in &self.events[head.len as usize..] {
+            assert_eq!((event.seq, event.prev), (head.len, head.digest));
+            assert_eq!(event.computed(), event.digest);
+            head = event.head();
+        }
+        assert_eq!(run.events, head);
+        let head = before.map_or(Head::default(), |run| run.journal);
+        let journal = self.journal[head.len as usize..].iter().fold(head, |head, entry| entry.extend(head));
+        assert_eq!(run.journal, journal);
+        for receipt in &self.receipts[before.map_or(0, |run| run.receipts.len as usize)..] {
+            assert_eq!(self.receipts[receipt.n as usize], *receipt); // C-127
+        }
+        // the clocks add up to the age at the last change.
+        assert_eq!(run.clocks.total(), run.clocks.since.since(run.created_at).as_micros() as u64);
+    }
+
+    /// no event without its change, no change without its event.
+    fn events_follow_changes(&self, command: &Command, before: Option<&Rows>, after: &Rows) {
+        let Some(before) = before else { return };
+        let new = &self.events[before.run.events.len as usize..];
+        let told = new.iter().any(|event| event.kind != Kind::AttemptRefused);
+        let changed = substance(before) != substance(after);
+        // A late word on a question that is closed changes a row that is no longer among those of its run.
+        let late = self.last.as_ref().is_some_and(|change| change.rows.approvals.dirty().next().is_some());
+        assert!(changed || late || !told, "{command:?} told of no change");
+        // Cleaning up changes leftovers alone, and its debt row tells of them.
+        let silent = changed && new.is_empty() && !matches!(command, Command::Clean { .. });
+        assert!(!silent, "{command:?} changed the run in silence");
+        if before.run.status() != after.run.status() {
+            let last = new.iter().rev().find(|event| matches!(event.kind, Kind::Run(_)));
+            assert_eq!(last.map(|event| event.kind), Some(Kind::Run(after.run.status())));
+        }
+        for event in new {
+            assert!(event.facts.len() <= 8_192, "{} says {} bytes", event.kind, event.facts.len());
+        }
+    }
+}
+
+/// Rows without what tells of itself: the head of the events, and what is counted on the way.
+fn substance(rows: &Rows) -> Rows {
+    let mut run = rows.run.clone();
+    run.events = Head::default();
+    run.clocks = Clocks::start(run.created_at);
+    run.budget = Budget::default();
+    run.log_lines = 0;
+    run.journal = Head::default();
+    Rows {
+        run,
+        waits: Set::load(rows.waits.iter().cloned()),
+        approvals: Set::load(rows.approvals.iter().cloned()),
+        calls: Set::load(rows.calls.iter().cloned()),
+        obligations: Set::load(rows.obligations.iter().cloned()),
+    }
+}

@@ -1,0 +1,385 @@
+//! What stories say most often, as one line each.
+
+use super::{TTL, World, caller, grant, manifest, person, read_tool, settings, write_tool};
+use protocol::approval::{Approval, Kind, Verdict};
+use protocol::call::{Applied, Call, Identity, Outcome, OutcomeStatus, RecoveryClass, State, ToolRef};
+use protocol::code::Code;
+use protocol::command::{
+    Act, Admit, Answer, Ask, Cancel, Claim, Command, Concluded, Conclusion, Decide, Edit, Hop, NewCheckpoint, Progress,
+    Reach, Recover, Taker,
+};
+use protocol::digest::Digest;
+use protocol::id::{ApprovalId, CallId, RunId, WaitId, WorkerId};
+use protocol::journal::{Entropy, Entry, Other};
+use protocol::json::canonicalize;
+use protocol::policy::{self, Obligation, OnExpiry, Terms};
+use protocol::refusal::Refusal;
+use protocol::rows::NewBody;
+use protocol::run::{Failure, Kind as RunKind, PatternRef, Run, Status, WaitMode};
+use protocol::time::Time;
+use protocol::tool::Effect;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// What every call here is asked with.
+const ARGUMENTS: &str = r#"{"amount":5}"#;
+
+pub(crate) fn worker(n: u64) -> WorkerId {
+    WorkerId::mint(Time::from_millis(1), 0, n)
+}
+
+pub(crate) fn obligation() -> Obligation {
+    Obligation { edit: policy::Edit::Yes, ..Terms::default().resolve(true) }
+}
+
+pub(crate) fn expiring(rule: Obligation, on_expiry: OnExpiry) -> Obligation {
+    Obligation { on_expiry, lease: Duration::from_secs(60), ..rule }
+}
+
+pub(crate) fn args(text: &str) -> NewBody {
+    NewBody::new(text.as_bytes())
+}
+
+/// What every program here ends in.
+pub(crate) fn result() -> NewBody {
+    args("\"the result\"")
+}
+
+pub(crate) fn failure() -> Failure {
+    Failure { code: Code::StepFailed, message: "ValueError: no".to_owned(), detail: None }
+}
+
+/// A handler that did what it was asked.
+pub(crate) fn ok() -> Outcome {
+    let body = Some(args("{}").body);
+    Outcome { status: OutcomeStatus::Ok, code: None, applied: Applied::Yes, body, gate: None, at: Time::from_micros(0) }
+}
+
+/// A call that never started.
+pub(crate) fn denied(code: Code) -> Outcome {
+    let code = Some(code);
+    Outcome { status: OutcomeStatus::Denied, code, applied: Applied::No, body: None, ..ok() }
+}
+
+/// Admission, claims, ends.
+impl World {
+    pub(crate) fn admit(&mut self) -> Run {
+        let command = self.admission(None);
+        match self.give(command).expect("admitted") {
+            Answer::Admitted { run, created: true } => *run,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub(crate) fn admission(&mut self, key: Option<&str>) -> Command {
+        self.admission_with(|admit| admit.idempotency_key = key.map(str::to_owned))
+    }
+
+    pub(crate) fn admission_with(&mut self, change: impl FnOnce(&mut Admit)) -> Command {
+        let manifest = manifest();
+        let mut admit = Admit {
+            by: caller(person("req")),
+            run: self.mint::<RunId>(),
+            pattern: PatternRef { key: "refund".to_owned(), revision: 1, digest: manifest.digest() },
+            kind: RunKind::Script,
+            plan: manifest.plan,
+            input: args("{}"),
+            settings: settings(),
+            acts_for: None,
+            idempotency_key: None,
+            request_digest: Digest::of("request"),
+            queue: "default".to_owned(),
+            priority: 50,
+            session: None,
+            deadline: None,
+            labels: BTreeMap::new(),
+            retry_of: None,
+            taker: None,
+        };
+        change(&mut admit);
+        Command::Admit(Box::new(admit))
+    }
+
+    /// A world with a run that worker 1 has.
+    pub(crate) fn running() -> World {
+        World::running_with(|_| ())
+    }
+
+    pub(crate) fn running_with(change: impl FnOnce(&mut Admit)) -> World {
+        let mut world = World::new();
+        let admission = world.admission_with(change);
+        world.give(admission).expect("admitted");
+        world.claim(1).expect("claimed");
+        world
+    }
+
+    pub(crate) fn claim(&mut self, n: u64) -> Result<Answer, Refusal> {
+        self.claim_seq(n, self.run().seq)
+    }
+
+    pub(crate) fn claim_seq(&mut self, n: u64, seq: u32) -> Result<Answer, Refusal> {
+        let run = self.run().id;
+        self.give(Command::Claim(Claim { run, seq, taker: Taker { worker: worker(n), ttl: TTL } }))
+    }
+
+    pub(crate) fn hop(&mut self, progress: Progress, act: Act) -> Result<Answer, Refusal> {
+        let token = self.token();
+        self.hop_as(token, progress, act)
+    }
+
+    pub(crate) fn hop_as(&mut self, token: u64, mut progress: Progress, act: Act) -> Result<Answer, Refusal> {
+        progress.base = self.run().journal.len;
+        if let Some(start) = self.start_entry(&progress) {
+            progress.entries.insert(0, start);
+        }
+        let run = self.run().id;
+        self.give(Command::Hop(Box::new(Hop { run, token, progress, act })))
+    }
+
+    /// The entry that opens a journal, if these are its first.
+    fn start_entry(&self, progress: &Progress) -> Option<Entry> {
+        let run = self.run();
+        let first = run.journal.len == 0 && !progress.entries.is_empty();
+        let (pattern, input, entropy) = (run.pattern.digest, run.input.digest, Entropy([7; 32]));
+        first.then_some(Entry::Other(Other::Start { pattern, input, now: self.now, entropy }))
+    }
+
+    pub(crate) fn record(&mut self, progress: Progress) -> Result<Answer, Refusal> {
+        self.hop(progress, Act::Record)
+    }
+
+    pub(crate) fn finish(&mut self) -> Result<Answer, Refusal> {
+        self.hop(Progress::default(), Act::Finish { result: result() })
+    }
+
+    pub(crate) fn fail(&mut self) -> Result<Answer, Refusal> {
+        self.hop(Progress::default(), Act::Fail(failure()))
+    }
+
+    pub(crate) fn hand_back(&mut self) -> Result<Answer, Refusal> {
+        self.hop(Progress::default(), Act::HandBack { checkpoint: None })
+    }
+
+    pub(crate) fn cancel(&mut self) -> Answer {
+        let cancel = Cancel { by: caller(person("ana")), run: self.run().id, reason: None };
+        self.give(Command::Cancel(cancel)).expect("a cancel is answered")
+    }
+
+    pub(crate) fn recover(&mut self) -> Answer {
+        self.recover_as(Reach::Lapsed)
+    }
+
+    pub(crate) fn recover_as(&mut self, reach: Reach) -> Answer {
+        let command = Command::Recover(Recover { run: self.run().id, reach, patience: self.patience });
+        self.give(command).expect("recovery answers")
+    }
+
+    /// The worker is gone: its claim lapses, and the pass finds it.
+    pub(crate) fn lapse(&mut self) -> Answer {
+        self.pass(TTL);
+        self.recover()
+    }
+
+    /// Long waits in a story are not about claims.
+    pub(crate) fn renew(&mut self) {
+        let now = self.now;
+        let rows = self.rows.as_mut().expect("admitted");
+        if let protocol::run::Phase::Active { claim, .. } = &mut rows.run.phase {
+            claim.deadline = now + TTL;
+        }
+    }
+
+    /// Kinds of the events from number `from` on.
+    pub(crate) fn kinds(&self, from: usize) -> Vec<&'static str> {
+        self.events[from..].iter().map(|event| event.kind.as_str()).collect()
+    }
+}
+
+/// Calls, their gates and their ends.
+impl World {
+    /// A new call of a tool, as the hop would journal it.
+    pub(crate) fn call(&mut self, effect: Effect, recovery: RecoveryClass) -> Call {
+        let spec = if effect == Effect::Write { write_tool() } else { read_tool() };
+        let body = args(ARGUMENTS);
+        let made = self.calls.values().filter(|c| c.position.is_some()).count() as u32;
+        Call {
+            id: self.mint(),
+            run: self.run().id,
+            position: None,
+            identity: Identity::main(made + 1),
+            tool: ToolRef { name: spec.name.clone(), version: spec.version.clone(), digest: spec.digest() },
+            effect,
+            recovery,
+            timeout_ms: 30_000,
+            asked: body.body.digest,
+            arguments: body.body,
+            edited: false,
+            approval: None,
+            settle: None,
+            state: State::Entered,
+            rounds: 0,
+            receipt: None,
+            at: self.now,
+        }
+    }
+
+    /// Enters a call and stores that.
+    pub(crate) fn enter(&mut self, effect: Effect, recovery: RecoveryClass) -> CallId {
+        let call = self.call(effect, recovery);
+        let id = call.id;
+        self.record(Progress { entries: vec![Entry::Call(Box::new(call))], ..Progress::default() }).expect("entered");
+        id
+    }
+
+    /// A write of this class that passed its gate and has no outcome.
+    pub(crate) fn in_flight(&mut self, recovery: RecoveryClass) -> CallId {
+        self.allow_writes();
+        let id = self.enter(Effect::Write, recovery);
+        assert!(matches!(self.dispatch(id), Ok(Answer::Dispatched { attempt: 1 })));
+        id
+    }
+
+    /// A policy that allows every write.
+    pub(crate) fn allow_writes(&mut self) {
+        let mut policy = (*self.registry.policy).clone();
+        policy.default.write = policy::Outcome::Allow;
+        self.registry.policy = std::sync::Arc::new(policy);
+    }
+
+    pub(crate) fn dispatch(&mut self, call: CallId) -> Result<Answer, Refusal> {
+        self.dispatch_bytes(call, ARGUMENTS)
+    }
+
+    pub(crate) fn dispatch_bytes(&mut self, call: CallId, arguments: &str) -> Result<Answer, Refusal> {
+        let arguments = canonicalize(arguments.as_bytes()).expect("JSON");
+        self.hop(Progress::default(), Act::Dispatch { call, arguments, operands: Vec::new(), grant: grant() })
+    }
+
+    pub(crate) fn concluded(&mut self, call: CallId, end: Concluded) -> Result<Answer, Refusal> {
+        self.record(Progress { conclusions: vec![Conclusion { call, end }], ..Progress::default() })
+    }
+
+    pub(crate) fn end(&mut self, call: CallId, outcome: Outcome) -> Result<Answer, Refusal> {
+        self.concluded(call, Concluded::Ended(outcome))
+    }
+}
+
+/// Questions, parks and verdicts.
+impl World {
+    pub(crate) fn ask(&mut self, call: &Call, obligation: Obligation) -> Ask {
+        Ask {
+            id: self.mint(),
+            wait: self.mint::<WaitId>(),
+            call: call.id,
+            kind: Kind::Call,
+            obligation,
+            policy: self.registry.policy_version,
+            claim: None,
+            form: None,
+            unrenderable: false,
+            operands: Vec::new(),
+        }
+    }
+
+    /// A write and its question, not stored yet.
+    pub(crate) fn question(&mut self, rule: Obligation) -> (Progress, Ask) {
+        let call = self.call(Effect::Write, RecoveryClass::Manual);
+        let ask = self.ask(&call, rule);
+        let entries = vec![Entry::Call(Box::new(call))];
+        let (asks, bodies) = (vec![ask.clone()], vec![args(ARGUMENTS)]);
+        (Progress { entries, asks, bodies, ..Progress::default() }, ask)
+    }
+
+    /// A write that is asked for while the hop goes on waiting in place.
+    pub(crate) fn hot(&mut self, rule: Obligation) -> Ask {
+        let (progress, ask) = self.question(rule);
+        self.record(progress).expect("asked");
+        ask
+    }
+
+    /// Parks on every wait that is open.
+    pub(crate) fn park(&mut self) -> Result<Answer, Refusal> {
+        self.park_in(WaitMode::Any)
+    }
+
+    pub(crate) fn park_in(&mut self, mode: WaitMode) -> Result<Answer, Refusal> {
+        let checkpoint = self.checkpoint(&Progress::default());
+        self.hop(Progress::default(), Act::Park { checkpoint, mode, taker: None })
+    }
+
+    /// As many questions, in a run that is parked on them.
+    pub(crate) fn batch(count: usize, mode: WaitMode) -> (World, Vec<Ask>) {
+        let mut world = World::running();
+        let asks = (0..count).map(|_| world.hot(obligation())).collect();
+        world.park_in(mode).expect("parked");
+        (world, asks)
+    }
+
+    /// Parked on the approval of one write, in the commit that asks; admitted and claimed before, if need be.
+    pub(crate) fn parked(&mut self, rule: Obligation) -> Ask {
+        if self.rows.is_none() {
+            self.admit();
+            self.claim(1).expect("claimed");
+        }
+        let (progress, ask) = self.question(rule);
+        let checkpoint = self.checkpoint(&progress);
+        self.hop(progress, Act::Park { checkpoint, mode: WaitMode::Any, taker: None }).expect("parked");
+        ask
+    }
+
+    pub(crate) fn checkpoint(&self, progress: &Progress) -> NewCheckpoint {
+        let start = self.start_entry(progress);
+        let entries = start.iter().chain(&progress.entries);
+        let journal = entries.fold(self.run().journal, |head, entry| entry.extend(head));
+        let body = NewBody::new(format!("checkpoint {}", journal.len).into_bytes());
+        NewCheckpoint { schema: "stasis.script.v1".to_owned(), body, journal, snapshot: None }
+    }
+
+    pub(crate) fn verdict(&mut self, who: &str, approval: ApprovalId, verdict: Verdict) -> Result<Answer, Refusal> {
+        let decide = self.decision(who, approval, verdict);
+        self.give(Command::Decide(Box::new(decide)))
+    }
+
+    pub(crate) fn decision(&self, who: &str, approval: ApprovalId, verdict: Verdict) -> Decide {
+        Decide {
+            by: caller(person(who)),
+            approval,
+            verdict,
+            arguments_digest: self.approvals.get(&approval).map(|a| a.arguments.digest),
+            edit: None,
+            answer: None,
+            reason: Some(args("because")),
+            unrenderable: false,
+            taker: None,
+        }
+    }
+
+    /// An approve of other arguments.
+    pub(crate) fn edited(&self, who: &str, approval: ApprovalId, arguments: &str) -> Decide {
+        let edit = Edit {
+            arguments: canonicalize(arguments.as_bytes()).expect("JSON"),
+            judged_by: self.approvals[&approval].binding.tool_digest,
+            fault: None,
+            operands: Vec::new(),
+        };
+        Decide { edit: Some(edit), ..self.decision(who, approval, Verdict::Approve) }
+    }
+
+    /// An asked write, approved, in the hop that carries it to its gate.
+    pub(crate) fn approved(rule: Obligation) -> (World, CallId, ApprovalId) {
+        let mut world = World::new();
+        let ask = world.parked(rule);
+        world.verdict("ana", ask.id, Verdict::Approve).expect("approved");
+        world.claim(2).expect("claimed");
+        (world, ask.call, ask.id)
+    }
+
+    pub(crate) fn approval(&self, id: ApprovalId) -> &Approval {
+        &self.approvals[&id]
+    }
+
+    /// Whether the run is where a status and a hop say.
+    pub(crate) fn is_at(&self, status: Status, seq: u32) -> bool {
+        (self.status(), self.run().seq) == (status, seq)
+    }
+}
