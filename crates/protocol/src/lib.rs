@@ -30,6 +30,7 @@ pub mod registry;
 pub mod rows;
 pub mod run;
 pub mod schema;
+pub mod text;
 pub mod time;
 pub mod tool;
 pub mod wait;

@@ -40,6 +40,8 @@ pub trait Keyed {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Set<T> {
     rows: Vec<(T, Mark)>,
+    /// So many rows at the front stand in order of their keys. New rows keep the order as a rule: ids grow.
+    sorted: usize,
 }
 
 /// What became of a row since it was loaded.
@@ -54,9 +56,17 @@ pub enum Mark {
 
 impl<T: Keyed> Set<T> {
     pub fn load(rows: impl IntoIterator<Item = T>) -> Set<T> {
-        let mut set = Set { rows: rows.into_iter().map(|row| (row, Mark::Loaded)).collect() };
-        set.rows.sort_by_key(|(row, _)| row.key());
-        set
+        let mut rows: Vec<(T, Mark)> = rows.into_iter().map(|row| (row, Mark::Loaded)).collect();
+        rows.sort_by_key(|(row, _)| row.key());
+        Set { sorted: rows.len(), rows }
+    }
+
+    /// Where the row of a key stands. A hop may bring thousands of rows in one commit, so this must not look at each.
+    fn at(&self, key: T::Key) -> Option<usize> {
+        let there = |at: &usize| self.rows[*at].1 != Mark::Gone;
+        let front = self.rows[..self.sorted].binary_search_by_key(&key, |(row, _)| row.key()).ok();
+        let rest = || (self.sorted..self.rows.len()).find(|at| there(at) && self.rows[*at].0.key() == key);
+        front.filter(there).or_else(rest)
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &T> {
@@ -64,12 +74,13 @@ impl<T: Keyed> Set<T> {
     }
 
     pub fn get(&self, key: T::Key) -> Option<&T> {
-        self.iter().find(|row| row.key() == key)
+        self.at(key).map(|at| &self.rows[at].0)
     }
 
     /// The row to change; it counts as changed from here on.
     pub fn edit(&mut self, key: T::Key) -> Option<&mut T> {
-        let (row, mark) = self.rows.iter_mut().find(|(row, mark)| *mark != Mark::Gone && row.key() == key)?;
+        let at = self.at(key)?;
+        let (row, mark) = &mut self.rows[at];
         if *mark == Mark::Loaded {
             *mark = Mark::Changed;
         }
@@ -80,13 +91,18 @@ impl<T: Keyed> Set<T> {
     pub fn add(&mut self, row: T) {
         // two rows of one key are a bug of a caller, never written.
         assert!(self.get(row.key()).is_none(), "a new row has a new key");
+        let grows = self.rows.last().is_none_or(|(last, _)| last.key() < row.key());
+        self.sorted += usize::from(grows && self.sorted == self.rows.len());
         self.rows.push((row, Mark::New));
     }
 
     pub fn remove(&mut self, key: T::Key) {
-        if let Some(at) = self.rows.iter().position(|(row, mark)| *mark != Mark::Gone && row.key() == key) {
+        if let Some(at) = self.at(key) {
             match self.rows[at].1 {
-                Mark::New => drop(self.rows.remove(at)),
+                Mark::New => {
+                    self.rows.remove(at);
+                    self.sorted -= usize::from(at < self.sorted);
+                }
                 _ => self.rows[at].1 = Mark::Gone,
             }
         }
@@ -102,6 +118,7 @@ impl<T: Keyed> Set<T> {
         self.rows.retain(|(row, mark)| *mark != Mark::Gone && pass(row));
         self.rows.iter_mut().for_each(|(_, mark)| *mark = Mark::Loaded);
         self.rows.sort_by_key(|(row, _)| row.key());
+        self.sorted = self.rows.len();
     }
 
     /// For stores: every row that is not as it was loaded.
@@ -112,7 +129,7 @@ impl<T: Keyed> Set<T> {
 
 impl<T: Keyed> Default for Set<T> {
     fn default() -> Set<T> {
-        Set { rows: Vec::new() }
+        Set { rows: Vec::new(), sorted: 0 }
     }
 }
 

@@ -56,6 +56,11 @@ impl Time {
         self.0.div_euclid(1_000)
     }
 
+    /// The whole second: what sentences for people say. Fields keep the microseconds.
+    pub const fn second(self) -> Self {
+        Self(self.0.div_euclid(1_000_000).saturating_mul(1_000_000))
+    }
+
     /// The time from `earlier` to `self`, or zero where `earlier` is later.
     pub const fn since(self, earlier: Self) -> Duration {
         let micros = self.0.saturating_sub(earlier.0);

@@ -139,6 +139,12 @@ impl Ledger {
         self.inner.readers.read(move |r| r.admission(&namespace, &principal, &key)).await
     }
 
+    /// Whether a namespace has fewer than `most` pending approvals (C-143).
+    pub async fn pending_below(&self, namespace: &str, most: u64) -> Read<bool> {
+        let namespace = namespace.to_owned();
+        self.inner.readers.read(move |r| r.pending_below(&namespace, most)).await
+    }
+
     pub async fn counts(&self) -> Read<Counts> {
         self.inner.readers.read(|r| r.counts()).await
     }

@@ -93,7 +93,8 @@ pub(crate) fn exact(json: &Json) -> String {
     indent(&visible(&pretty(json)), "  ")
 }
 
-fn next_step(approval: &Approval) -> String {
+/// The commands that answer it.
+pub(super) fn next_step(approval: &Approval) -> String {
     match approval.kind {
         ApprovalKind::Settle => {
             format!(
@@ -112,7 +113,7 @@ fn context(approval: &Approval, now: Time) -> String {
     let acts = approval.acts_for.as_deref().map(|who| format!(" for {}", visible(who))).unwrap_or_default();
     let _ = writeln!(text, "asked by {}{acts} {}", visible(&approval.requester), relative(approval.created_at, now));
     if let Some(at) = approval.valid_until_at {
-        let _ = writeln!(text, "an approval would hold until {at}");
+        let _ = writeln!(text, "a yes holds until {}", at.second());
     }
     let _ = writeln!(text, "rule: {}", rule(&approval.rule));
     let progress = approval.progress;

@@ -11,6 +11,7 @@ pub(crate) mod run;
 mod samples;
 
 use api::Json;
+use protocol::text::{Piece, pieces};
 use protocol::time::Time;
 use std::fmt::Write as _;
 
@@ -44,23 +45,16 @@ pub(crate) fn span_ms(ms: u128) -> String {
 /// The text with every control, bidirectional and invisible character shown as a mark. Line breaks stay.
 pub(crate) fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
-    for character in text.chars() {
-        if character == '\n' || !is_hidden(character) {
-            shown.push(character);
-        } else {
-            let _ = write!(shown, "<U+{:04X}>", u32::from(character));
+    for piece in pieces(text) {
+        match piece {
+            Piece::Plain(plain) => shown.push_str(plain),
+            Piece::Hidden('\n') => shown.push('\n'),
+            Piece::Hidden(hidden) => {
+                let _ = write!(shown, "<U+{:04X}>", u32::from(hidden));
+            }
         }
     }
     shown
-}
-
-/// Characters that a terminal obeys or does not draw.
-fn is_hidden(character: char) -> bool {
-    character.is_control()
-        || matches!(u32::from(character),
-            0xAD | 0x34F | 0x61C | 0x115F | 0x1160 | 0x17B4 | 0x17B5 | 0x180B..=0x180F | 0x200B..=0x200F
-            | 0x2028..=0x202E | 0x2060..=0x206F | 0x3164 | 0xFE00..=0xFE0F | 0xFEFF | 0xFFA0 | 0xFFF0..=0xFFFB
-            | 0xE0000..=0xE0FFF)
 }
 
 /// JSON with line breaks and indentation, every token exactly as it is (numbers as written, strings as escaped).
@@ -175,8 +169,10 @@ mod tests {
 
     #[test]
     fn what_a_terminal_would_obey_or_hide_is_shown_as_a_mark() {
-        let text = "a\u{1b}[31m\u{202e}b\u{200b}\tc\u{7f}é\n";
-        assert_eq!(visible(text), "a<U+001B>[31m<U+202E>b<U+200B><U+0009>c<U+007F>é\n"); // C-140
+        let text = "a\u{1b}[31m\u{202e}b\u{200b}\tc\u{7f}é\u{a0}\u{e0041}\n";
+        assert_eq!(visible(text), "a<U+001B>[31m<U+202E>b<U+200B><U+0009>c<U+007F>é<U+00A0><U+E0041>\n"); // C-140
+        let flood = format!("a{}", "\u{301}".repeat(5));
+        assert!(visible(&flood).ends_with("\u{301}<U+0301>"), "{flood}"); // C-140
     }
 
     #[test]

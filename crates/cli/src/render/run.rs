@@ -110,7 +110,7 @@ pub(crate) fn story(run: &Run, calls: &[Call], approvals: &[Approval], now: Time
         }
     }
     if let Some(deadline) = run.deadline_at {
-        let _ = writeln!(text, "deadline {deadline} ({})", relative(deadline, now));
+        let _ = writeln!(text, "deadline {} ({})", deadline.second(), relative(deadline, now));
     }
     if !run.labels.is_empty() {
         let labels = run.labels.iter().map(|(key, value)| format!("{}={}", visible(key), visible(value)));
@@ -184,7 +184,8 @@ pub(crate) fn outcome(outcome: &Outcome, now: Time) -> String {
     text.push_str(&brief(&outcome.run, now));
     for approval in &outcome.approvals {
         let _ = writeln!(text, "\nwaits for approval {}", super::approval::line(approval, now));
-        let _ = writeln!(text, "hint: stasis approval show {0}; stasis approve {0}; stasis reject {0}", approval.id);
+        let _ =
+            writeln!(text, "hint: stasis approval show {}; {}", approval.id, super::approval::next_step(approval));
     }
     text
 }
@@ -270,8 +271,18 @@ mod tests {
             run_01m8nwmbe0e00bsaekf59edd1r  refund@1  AWAITING_CONSENT  for 59s
 
             waits for approval apr_01m8nwmc7ce009jh69rck9w39q  payments.refund  pending, expires in 24h
-            hint: stasis approval show apr_01m8nwmc7ce009jh69rck9w39q; stasis approve apr_01m8nwmc7ce009jh69rck9w39q; stasis reject apr_01m8nwmc7ce009jh69rck9w39q
+            hint: stasis approval show apr_01m8nwmc7ce009jh69rck9w39q; stasis approve apr_01m8nwmc7ce009jh69rck9w39q; stasis reject apr_01m8nwmc7ce009jh69rck9w39q --reason ...
         "#]].assert_eq(&outcome(&waits, samples::now()));
+    }
+
+    #[test]
+    fn a_question_what_became_of_a_call_offers_its_own_answers() {
+        let settle = Approval { kind: api::approval::ApprovalKind::Settle, ..samples::approval() };
+        let call = settle.call;
+        let waits = Outcome { approval: None, run: samples::run(), approvals: vec![settle], jobs: vec![] };
+        let text = outcome(&waits, samples::now());
+        let wanted = format!("stasis effect settle {call} --happened JSON | --did-not-happen | --give-up");
+        assert!(text.contains(&wanted) && !text.contains("stasis approve"), "{text}"); // C-131
     }
 
     #[test]

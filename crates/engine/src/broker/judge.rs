@@ -8,7 +8,6 @@ use protocol::call::{Call, State};
 use protocol::code::Code;
 use protocol::digest::Digest;
 use protocol::json::{Canonical, Value};
-use protocol::limits::RENDER_BYTES;
 use protocol::policy::{Judgement, Obligation, Question, Terms};
 use protocol::principal::Roles;
 use protocol::time::Time;
@@ -153,10 +152,7 @@ fn by_policy(hop: &Hop, tool: &PinnedTool, arguments: &Canonical) -> Judged {
 
 fn ask(hop: &Hop, tool: &PinnedTool, value: &Value, arguments: &Canonical, obligation: Box<Obligation>) -> Judged {
     if !somebody(hop, &obligation) {
-        return Judged::denied(
-            Code::NoApprover,
-            "nobody could decide this: no principal has the role, or only the requester has",
-        );
+        return Judged::denied(Code::NoApprover, nobody(&obligation));
     }
     let gate = tool.spec.name == builtin::GATE;
     let form = value.get("form").filter(|_| gate).and_then(|form| form.canonical().ok());
@@ -171,8 +167,18 @@ fn ask(hop: &Hop, tool: &PinnedTool, value: &Value, arguments: &Canonical, oblig
             d.as_str().map_or_else(|| d.canonical().map(|c| c.as_str().to_owned()).unwrap_or_default(), str::to_owned)
         }),
         form,
-        unrenderable: arguments.len() > RENDER_BYTES,
+        unrenderable: protocol::text::unrenderable(arguments),
     }
+}
+
+/// Who is wanted, and what an operator can do about it.
+fn nobody(obligation: &Obligation) -> String {
+    let roles = obligation.roles.iter().map(|role| format!("role {role}"));
+    let wanted: Vec<String> = roles.chain(obligation.principals.iter().cloned()).collect();
+    let other = if obligation.separate_requester { " other than who started the run" } else { "" };
+    let wanted = wanted.join(", ");
+    let lone = if obligation.separate_requester { ", or let the rule say separate_requester = false" } else { "" };
+    format!("nobody{other} could decide this: it wants {wanted}; add a [[principal]] who is or has that{lone}")
 }
 
 /// C-145: at least one principal could decide, once the requester is left out.

@@ -7,7 +7,9 @@
 mod builtin;
 mod judge;
 mod request;
+mod room;
 
 pub(crate) use builtin::instant;
 pub(crate) use judge::{Judged, authority, awaits_settling, judge};
 pub(crate) use request::{Asked, Refused, Request, read, too_large};
+pub(crate) use room::room;

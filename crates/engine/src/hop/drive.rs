@@ -220,6 +220,10 @@ async fn entered_step(hop: &mut Hop, drive: &mut Drive, id: CallId) -> Result<()
             Ok(())
         }
         Judged::Ask { kind, obligation, claim, form, unrenderable } => {
+            if let Err(full) = broker::room(hop).await {
+                deny(hop, id, Code::ApprovalUnavailable, &full.message, Some(full.detail));
+                return Ok(());
+            }
             let ask = Ask {
                 id: hop.ids.mint(),
                 wait: hop.ids.mint(),
@@ -390,8 +394,13 @@ pub(super) async fn pass(
     Ok(())
 }
 
-/// C-115: the policy now asks for more; the same call asks again, by a new approval.
+/// C-115: the policy now asks for more; the same call asks again, by a new approval. The wait of the old one is taken:
+/// it has brought its answer, and a park on the new one is not satisfied by it.
 fn ask_anew(hop: &mut Hop, drive: &mut Drive, id: CallId, arguments: &Canonical) {
+    if let Some(old) = hop.approval_of(hop.call(id)).map(|approval| approval.wait) {
+        hop.pending.taken.push(old);
+        hop.waits.retain(|wait| wait.id != old);
+    }
     hop.call_mut(id).state = State::Entered;
     hop.call_mut(id).rounds += 1;
     judge(hop, drive, id, arguments);

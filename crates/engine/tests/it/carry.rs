@@ -244,7 +244,7 @@ except stasis.Denied as error:
 async fn cancelling_a_parked_run_ends_it_at_once() {
     let desk = Desk::open().await;
     let run = desk.run(REFUND, r#"{"id": "o-7"}"#).await;
-    let (run, changed) = desk.engine.cancel(local(), run.id).await.expect("cancelled");
+    let (run, changed) = desk.engine.cancel(local(), run.id, None).await.expect("cancelled");
     assert!(changed && run.status() == Status::Cancelled); // R-273
     assert!(desk.pending(run.id).await.is_empty()); // R-262
 }
@@ -254,7 +254,7 @@ async fn cancelling_a_busy_program_stops_its_guest() {
     let desk = Desk::open().await;
     desk.register("while True: pass").await.expect("registered");
     let started = desk.engine.start_run(local(), request("{}")).await.expect("started");
-    desk.engine.cancel(local(), started.run.id).await.expect("cancelled");
+    desk.engine.cancel(local(), started.run.id, None).await.expect("cancelled");
     let run = desk.ended(started.run.id).await;
     assert_eq!(run.status(), Status::Cancelled); // R-265
 }

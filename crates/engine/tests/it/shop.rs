@@ -116,6 +116,10 @@ impl Shop {
         Shop { url, inside }
     }
 
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
     /// The configuration of its tools.
     pub(crate) fn tools(&self) -> String {
         TOOLS.replace("{url}", &self.url)

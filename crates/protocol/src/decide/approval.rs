@@ -112,7 +112,7 @@ fn still_open(change: &mut Change, approval: &Approval, decide: &Decide, cx: &mu
             Err(expired(approval))
         }
         Status::Cancelled { at, by } => {
-            let detail = format!("this question was withdrawn by {by} at {at}");
+            let detail = format!("this question was withdrawn by {by} at {}", at.second());
             Err(Refusal::new(Code::ApprovalCancelled, detail))
         }
         Status::Approved { .. } | Status::Rejected { .. } => Err(already(approval)),
@@ -120,7 +120,7 @@ fn still_open(change: &mut Change, approval: &Approval, decide: &Decide, cx: &mu
 }
 
 fn expired(approval: &Approval) -> Refusal {
-    let at = approval.expires_at.map_or_else(String::new, |at| at.to_string());
+    let at = approval.expires_at.map_or_else(String::new, |at| at.second().to_string());
     Refusal::new(Code::ApprovalExpired, format!("this question expired at {at}; nobody decided it"))
         .hint("the program has to ask again")
 }
@@ -152,7 +152,7 @@ fn already(approval: &Approval) -> Refusal {
     }
     let who = approval.standing().last().map(|vote| vote.principal.as_str());
     let at = approval.decided_at();
-    let when = at.map_or_else(String::new, |at| format!(" at {at}"));
+    let when = at.map_or_else(String::new, |at| format!(" at {}", at.second()));
     let detail = format!("{} {} this approval{when}.", who.unwrap_or("The runtime"), approval.status.as_str());
     Refusal::new(Code::AlreadyDecided, detail).hint(format!("stasis approval show {}", approval.id)).truth(&Truth {
         status: approval.status.as_str(),
@@ -265,6 +265,7 @@ fn revise(change: &mut Change, approval: &Approval, edit: &Edit, obligation: cra
     row.binding.obligation = obligation.digest();
     row.binding_digest = row.binding.digest();
     row.arguments = arguments;
+    row.unrenderable = crate::text::unrenderable(&edit.arguments);
     // C-185: never later.
     let latest = row.binding.created_at + obligation.lease;
     row.expires_at = row.expires_at.map(|at| at.min(latest));

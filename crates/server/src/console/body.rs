@@ -3,10 +3,11 @@
 //! Only [`exact`] shows what is hashed and sent; the others are derived from it and say so where they are used. A body
 //! that the strict parser does not take is still shown exactly, without a table. Numbers stay as written (C-35).
 
-use super::text::{brief, is_hidden, shown};
+use super::text::{brief, shown};
 use api::Json;
 use maud::{Markup, html};
 use protocol::json::{Bounds, Value, canonicalize_within};
+use protocol::text::{Piece, pieces};
 use std::fmt::Write as _;
 
 /// Levels of a body that the table opens; what lies deeper is shown as JSON.
@@ -128,13 +129,14 @@ fn write(out: &mut String, value: &Value, depth: usize) {
 
 /// Hidden characters stand only inside strings, where an escape means the same.
 fn escaped(out: &mut String, token: &str) {
-    for character in token.chars() {
-        if is_hidden(character) {
-            for unit in character.encode_utf16(&mut [0; 2]) {
-                let _ = write!(out, "\\u{unit:04x}");
+    for piece in pieces(token) {
+        match piece {
+            Piece::Plain(plain) => out.push_str(plain),
+            Piece::Hidden(hidden) => {
+                for unit in hidden.encode_utf16(&mut [0; 2]) {
+                    let _ = write!(out, "\\u{unit:04x}");
+                }
             }
-        } else {
-            out.push(character);
         }
     }
 }

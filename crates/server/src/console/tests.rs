@@ -179,7 +179,7 @@ fn no_page_lets_a_text_out_of_its_place() {
     for (name, page) in all() {
         let page = page.into_string();
         assert!(!page.contains("<script>") && !page.contains("<img"), "{name}"); // I-52
-        let hidden = page.chars().find(|c| *c != '\n' && super::text::is_hidden(*c));
+        let hidden = page.chars().find(|c| *c != '\n' && protocol::text::is_hidden(*c));
         // Fields hold what was typed.
         let typed = ["approval-evil", "sign-in", "runs", "runs-evil"].contains(&name.as_str());
         assert!(typed || hidden.is_none(), "{name}: {hidden:?}"); // C-140

@@ -1,10 +1,11 @@
 //! Text of others, made safe to look at.
 //!
-//! Owns which characters are marked and how (C-140): whatever a reader's eye would miss, or a screen would obey, is
-//! drawn as a mark that names its code point. Never shortens a text without saying so, and never changes one that is
-//! hashed: a mark can be read back to the character it stands for.
+//! Owns how a hidden character is drawn (C-140): as a mark that names its code point. Which ones are hidden is said by
+//! [`protocol::text`]. Never shortens a text without saying so, and never changes one that is hashed: a mark can be read
+//! back to the character it stands for.
 
 use maud::{Markup, html};
+use protocol::text::{Piece, pieces};
 
 /// The text with a mark for every character that would not be seen. Line breaks stay line breaks, behind a mark.
 pub(super) fn shown(text: &str) -> Markup {
@@ -28,37 +29,6 @@ pub(super) fn brief(text: &str, width: usize) -> Markup {
     html! { (shown(&kept.replace('\n', " "))) @if cut { span.soft title="shortened; open it to see the whole" { "…" } } }
 }
 
-/// Whether a reader would not see this character, or a screen would obey it.
-pub(super) fn is_hidden(character: char) -> bool {
-    character.is_control()
-        || matches!(u32::from(character),
-            0xA0 | 0xAD | 0x34F | 0x61C | 0x115F | 0x1160 | 0x1680 | 0x17B4 | 0x17B5 | 0x180B..=0x180F
-            | 0x2000..=0x200F | 0x2028..=0x202F | 0x205F..=0x206F | 0x2800 | 0x3000 | 0x3164 | 0xE000..=0xF8FF
-            | 0xFE00..=0xFE0F | 0xFEFF | 0xFFA0 | 0xFFF0..=0xFFFF | 0x1D173..=0x1D17A | 0xE0000..=0x10FFFF)
-}
-
-/// What stands between two marks, or a mark.
-enum Piece<'a> {
-    Plain(&'a str),
-    Hidden(char),
-}
-
-fn pieces(text: &str) -> Vec<Piece<'_>> {
-    let mut pieces = Vec::new();
-    let mut from = 0;
-    for (at, character) in text.char_indices().filter(|(_, character)| is_hidden(*character)) {
-        if from < at {
-            pieces.push(Piece::Plain(&text[from..at]));
-        }
-        pieces.push(Piece::Hidden(character));
-        from = at + character.len_utf8();
-    }
-    if from < text.len() {
-        pieces.push(Piece::Plain(&text[from..]));
-    }
-    pieces
-}
-
 /// What a mark stands for, for those that people ask about.
 fn name(character: char) -> &'static str {
     match u32::from(character) {
@@ -76,6 +46,7 @@ fn name(character: char) -> &'static str {
         0xFE00..=0xFE0F | 0xE0100..=0xE01EF => "variation selector",
         0xE0000..=0xE007F => "tag character",
         0x1680 | 0x2000..=0x200A | 0x205F | 0x3000 => "unusual space",
+        0x300..=0x34E | 0x350..=0x36F => "mark stacked on others",
         _ if character.is_control() => "control character",
         _ => "invisible character",
     }
@@ -84,6 +55,7 @@ fn name(character: char) -> &'static str {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use protocol::text::is_hidden;
 
     /// Reads what a page shows back into the text it stands for: marks to characters, references to what they escape.
     pub(in super::super) fn read_back(markup: &str) -> String {
@@ -103,10 +75,11 @@ pub(super) mod tests {
 
     #[test]
     fn what_is_not_seen_is_marked_and_reads_back() {
-        let text =
-            "pay \u{202e}05.2\u{202c} to\u{200b}day\u{a0}\u{7f}\u{1b}[2K\u{ad}\u{e0041}\u{fe0f} & <b>all</b>\nend";
+        let text = "pay \u{202e}05.2\u{202c} to\u{200b}day\u{a0}\u{7f}\u{1b}[2K\u{ad}\u{e0041}\u{fe0f}a\u{301}\u{301}\u{301}\u{301}\u{302} & <b>all</b>\nend";
         let page = shown(text).into_string();
-        for mark in ["U+202E", "U+202C", "U+200B", "U+00A0", "U+007F", "U+001B", "U+00AD", "U+E0041", "U+FE0F"] {
+        for mark in
+            ["U+202E", "U+202C", "U+200B", "U+00A0", "U+007F", "U+001B", "U+00AD", "U+E0041", "U+FE0F", "U+0302"]
+        {
             assert!(page.contains(mark), "{mark} in {page}"); // C-140
         }
         assert!(page.chars().all(|c| c == '\n' || !is_hidden(c)), "{page}"); // C-140

@@ -1,4 +1,5 @@
-//! Why a run is where it is, and what would move it, in words.
+//! Why a run is where it is, and what would move it, in words. Sentences tell whole seconds; the fields beside
+//! them have the time as it is stored.
 
 use super::run::{Parts, clocks, obligation, owner_id, wait_kind, wait_name};
 use api::Explain;
@@ -62,9 +63,9 @@ fn why(row: &Run, parts: &Parts, open: &[&Wait], around: &Around) -> String {
             format!("{}; what has not stopped yet: {}.", upper(&kind), joined(held))
         }
         Phase::Final { end, at } => match end {
-            End::Done { .. } => format!("It ended with a result at {at}."),
-            End::Failed(failure) => format!("It failed at {at}: {}.", failure.message.trim_end_matches('.')),
-            End::Cancelled { by } => format!("{by} cancelled it; it had stopped at {at}."),
+            End::Done { .. } => format!("It ended with a result at {}.", at.second()),
+            End::Failed(failure) => format!("It failed at {}: {}.", at.second(), failure.message.trim_end_matches('.')),
+            End::Cancelled { by } => format!("{by} cancelled it; it had stopped at {}.", at.second()),
         },
     }
 }
@@ -79,9 +80,9 @@ fn next(row: &Run, parts: &Parts, open: &[&Wait], around: &Around) -> Option<Str
             let due =
                 open.iter().filter_map(|wait| Some((wait.due_at?, *wait))).min_by_key(|(due, wait)| (*due, wait.id));
             due.map(|(due, wait)| match wait.owner {
-                Owner::Timer(_) => format!("At {due} its timer ends and it goes on."),
+                Owner::Timer(_) => format!("At {} its timer ends and it goes on.", due.second()),
                 Owner::Approval(id) => {
-                    format!("At {due} the question expires{}.", approval(parts, id).map_or("", expiry))
+                    format!("At {} the question expires{}.", due.second(), approval(parts, id).map_or("", expiry))
                 }
             })
         }
@@ -140,7 +141,7 @@ fn explained(wait: &Wait, parts: &Parts) -> ExplainedWait {
         due_at: wait.due_at,
         ended_by: match wait.owner {
             Owner::Timer(_) => match wait.due_at {
-                Some(due) => format!("its timer, at {due}"),
+                Some(due) => format!("its timer, at {}", due.second()),
                 None => "its timer".to_owned(),
             },
             Owner::Approval(id) => approval(parts, id).map_or_else(|| "a decision".to_owned(), decided_by),

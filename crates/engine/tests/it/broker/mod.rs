@@ -1,10 +1,17 @@
 //! Calls on their way through the broker (calls.md sections 6 to 8 and 12): real guests, a real ledger, and a shop whose
 //! answers a test chooses.
 
+mod dispatch;
+mod effects;
+mod identity;
+mod room;
 mod steps;
+mod table;
+mod waits;
 
-use crate::desk::{Desk, Setting};
+use crate::desk::{Desk, Setting, local};
 use crate::shop::Shop;
+use protocol::command::Caller;
 use protocol::id::RunId;
 
 /// An engine with the tools of a shop.
@@ -18,6 +25,12 @@ async fn open_with(setting: Setting, more: &str) -> (Desk, Shop) {
     let shop = Shop::open().await;
     desk.apply(&format!("{}{more}", shop.tools())).await;
     (desk, shop)
+}
+
+/// One of the people of the configuration, at the desk.
+fn caller(desk: &Desk, who: &str) -> Caller {
+    let principal = desk.engine.ledger().registry().principal(who).expect("somebody of the configuration");
+    Caller { principal, ..local() }
 }
 
 /// A run's receipts in the order of their chain, each as `main/2 shop.pay denied approval_rejected`.

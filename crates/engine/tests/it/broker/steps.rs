@@ -220,7 +220,7 @@ finally:
     shop.tell("/look", [Reply::Holds]);
     let run = desk.begin(source, "{}").await;
     shop.reached("/look", 1).await;
-    desk.engine.cancel(local(), run).await.expect("cancelled");
+    desk.cancel(run).await;
     shop.release();
     let run = desk.ended(run).await;
     assert_eq!(run.status(), Status::Cancelled);

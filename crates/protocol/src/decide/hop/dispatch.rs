@@ -103,7 +103,7 @@ fn check(
     if let Some(approval::Status::Approved { valid_until: Some(until), .. }) = question.map(|a| &a.status)
         && cx.now >= *until
     {
-        let detail = format!("the approval was valid until {until}");
+        let detail = format!("the approval was valid until {}", until.second());
         return closed(Code::ExpiredBeforeDispatch, detail, Ending::ExpiredBeforeDispatch);
     }
     let invalid = |code: Code, detail: String| closed(code, detail, Ending::InvalidatedBeforeDispatch(code));

@@ -192,6 +192,23 @@ impl Reader<'_> {
         Ok(next.map(Time::from_micros))
     }
 
+    /// Whether a namespace has fewer than `most` pending approvals. All namespaces are counted first, by an index alone.
+    pub(crate) fn pending_below(self, namespace: &str, most: u64) -> Result<bool, Fault> {
+        let all: i64 = self
+            .db
+            .prepare_cached("SELECT count(*) FROM approval WHERE status = 0")?
+            .query_row([], |row| row.get(0))?;
+        if (all as u64) < most {
+            return Ok(true);
+        }
+        let mut own = self.db.prepare_cached(
+            "SELECT count(*) FROM approval a JOIN run r ON r.n = a.run JOIN pin p ON p.n = r.pin
+             WHERE a.status = 0 AND p.namespace = ?1",
+        )?;
+        let own: i64 = own.query_row([namespace], |row| row.get(0))?;
+        Ok((own as u64) < most)
+    }
+
     pub(crate) fn counts(self) -> Result<Counts, Fault> {
         let one = |sql: &str| -> Result<u64, Fault> {
             Ok(self.db.prepare_cached(sql)?.query_row([], |row| row.get::<_, i64>(0))? as u64)

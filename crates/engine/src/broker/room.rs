@@ -1,0 +1,57 @@
+//! Room for one more approval (step 12): what one run, one minute and one namespace may ask (C-143, C-144).
+//!
+//! Past a limit nothing is published and nobody is asked: the call is denied. A store that cannot be read has no room.
+
+use crate::hop::Hop;
+use protocol::approval::Kind;
+use protocol::limits::APPROVALS_A_MINUTE;
+use protocol::time::Time;
+use serde::Serialize;
+use std::time::Duration;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// Why there is no room.
+#[derive(Debug)]
+pub(crate) struct Full {
+    pub(crate) message: String,
+    pub(crate) detail: Retry,
+}
+
+/// When it is worth asking again, where that is known.
+#[derive(Debug, Serialize)]
+pub(crate) struct Retry {
+    retry_after_ms: Option<u64>,
+}
+
+/// Whether the run may ask once more. Questions that wait to be published count.
+pub(crate) async fn room(hop: &Hop) -> Result<(), Full> {
+    let waiting = hop.pending.asks.len();
+    let questions = || hop.approvals.values().filter(|approval| approval.kind() != Kind::Settle);
+    let open = questions().filter(|approval| approval.is_pending()).count() + waiting;
+    let most = hop.inner.limits.open_approvals as usize;
+    if open >= most {
+        return Err(full(format!("open approvals of this run exceeded: {} > {most}", open + 1), None));
+    }
+    let now = hop.inner.now();
+    let asked: Vec<Time> = questions().map(|a| a.binding.created_at).filter(|at| now.since(*at) < MINUTE).collect();
+    if asked.len() + waiting >= APPROVALS_A_MINUTE as usize {
+        let first = asked.iter().min().copied().unwrap_or(now);
+        let message = format!("approvals of this run in a minute exceeded: more than {APPROVALS_A_MINUTE}");
+        return Err(full(message, Some((first + MINUTE).since(now))));
+    }
+    let most = hop.inner.settings.pending_approvals.saturating_sub(waiting as u64);
+    match hop.inner.ledger.pending_below(&hop.run.namespace, most).await {
+        Ok(true) => Ok(()),
+        Ok(false) => {
+            let most = hop.inner.settings.pending_approvals;
+            Err(full(format!("pending approvals of this namespace exceeded: more than {most}"), None))
+        }
+        Err(error) => Err(full(format!("the pending approvals could not be counted: {error}"), None)),
+    }
+}
+
+fn full(message: String, retry: Option<Duration>) -> Full {
+    let retry_after_ms = retry.map(|span| span.as_millis() as u64);
+    Full { message, detail: Retry { retry_after_ms } }
+}
