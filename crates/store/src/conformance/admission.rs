@@ -1,7 +1,8 @@
 //! Admission and claims of names: keys, ids, sessions.
 
+use protocol::approval::Verdict;
 use protocol::code::Code;
-use protocol::command::{Admit, Cancel, Claim, Command};
+use protocol::command::{Act, Admit, Cancel, Claim, Command, Progress};
 use protocol::digest::Digest;
 use protocol::id::{ApprovalId, RunId, WaitId};
 use protocol::run::Status;
@@ -104,6 +105,41 @@ pub async fn an_unknown_id_is_refused_alike(world: World) {
     assert!(world.ledger.rows(run).await.unwrap().is_none());
     assert!(world.ledger.events(run, None, 1).await.unwrap().is_none());
     assert!(world.ledger.approval(world.id::<ApprovalId>()).await.unwrap().is_none());
+}
+
+pub async fn a_caller_that_goes_away_changes_nothing(world: World) {
+    let admit = Admit { session: Some("cart 7".to_owned()), ..world.admission() };
+    let id = admit.run;
+    {
+        // The command is in the writer's hands; nobody waits for what it says.
+        let mut leaves = Box::pin(world.ledger.transact(Command::Admit(Box::new(admit))));
+        let polled = std::future::poll_fn(|cx| std::task::Poll::Ready(leaves.as_mut().poll(cx).is_ready())).await;
+        assert!(!polled, "a commit takes a thread of its own");
+    }
+    // Commands are taken in turn, so the one that was left is done when this one is.
+    world.queued().await;
+    let run = world.ledger.run(id).await.unwrap().expect("accepted all the same");
+    assert_eq!(run.status(), Status::Queued);
+    let (found, _) = world.ledger.claimable(0, 10).await.unwrap();
+    assert!(found.iter().any(|claimable| claimable.run == id));
+}
+
+pub async fn a_run_keeps_its_queue_and_priority_in_every_delivery(world: World) {
+    let admit = Admit { priority: 70, taker: Some(world.taker()), ..world.admission() };
+    let (run, _) = world.admit(admit).await.unwrap();
+    let delivered = async || {
+        let (found, _) = world.ledger.claimable(0, 10).await.unwrap();
+        let [one] = &found[..] else { panic!("{found:?}") };
+        (one.run, one.seq, one.queue.clone(), one.priority)
+    };
+    world.step(&run, Progress::default(), Act::HandBack { checkpoint: None }).await.unwrap();
+    assert_eq!(delivered().await, (run.id, 1, "default".to_owned(), 70));
+    let run = world.claim(run.id, 1, world.taker()).await.unwrap();
+    let (progress, asked) = world.asks(&run);
+    let act = world.park(&run, &progress, "checkpoint");
+    world.step(&run, progress, act).await.unwrap();
+    world.decide(world.verdict(&asked, Verdict::Reject, "bo")).await.unwrap();
+    assert_eq!(delivered().await, (run.id, 2, "default".to_owned(), 70));
 }
 
 /// Runs several at once and gives what each was told.

@@ -3,7 +3,7 @@
 use protocol::approval;
 use protocol::call::{OutcomeStatus, State};
 use protocol::code::Code;
-use protocol::command::{Act, Command, Decide, Progress, Reach};
+use protocol::command::{Act, Admit, Command, Decide, Progress, Reach};
 use protocol::event::Kind;
 use protocol::obligation::Subject;
 use protocol::rows::{Debt, NewBody};
@@ -27,6 +27,36 @@ pub async fn a_finished_run_is_frozen(world: World) {
     let events = world.ledger.events(run.id, None, 100).await.unwrap().unwrap();
     assert_eq!(events.iter().filter(|event| event.kind.is_terminal()).count(), 1);
     assert_eq!(events.last().map(|event| event.kind), Some(Kind::Run(Status::Done)));
+}
+
+pub async fn a_final_commit_is_one_transaction(world: World) {
+    let admit = Admit { session: Some("cart 7".to_owned()), taker: Some(world.taker()), ..world.admission() };
+    let (run, _) = world.admit(admit).await.unwrap();
+    let (progress, first) = world.asks(&run);
+    let act = world.park(&run, &progress, "checkpoint");
+    world.step(&run, progress, act).await.unwrap();
+    let decide = Decide { taker: Some(world.taker()), ..world.verdict(&first, approval::Verdict::Reject, "bo") };
+    let run = world.decide(decide).await.unwrap().run;
+    let run = world.step(&run, world.denied(first.call), Act::Record).await.unwrap();
+    let (progress, open) = world.asks(&run);
+    let run = world.step(&run, progress, Act::Record).await.unwrap();
+    let commits = world.ledger.commits();
+    let done = world.step(&run, Progress::default(), world.finish("{}")).await.unwrap();
+    assert_eq!(world.ledger.commits(), commits + 1);
+    let shown = world.shown(run.id).await;
+    assert_eq!((shown.run.status(), shown.run.finished_at()), (Status::Done, Some(world.ledger.now())));
+    assert!(shown.run.result().is_some() && shown.run.claim().is_none() && shown.run.delivery().is_none());
+    assert!(shown.waits.is_empty());
+    let closed = shown.approvals.iter().find(|a| a.id == open.approval).unwrap();
+    assert!(matches!(&closed.status, approval::Status::Cancelled { by, .. } if by == "system:run-ended"));
+    assert_eq!(shown.debts, [Debt::Checkpoint]);
+    let events = world.ledger.events(run.id, None, 100).await.unwrap().unwrap();
+    assert_eq!(
+        events.last().map(|event| (event.kind, event.digest)),
+        Some((Kind::Run(Status::Done), done.events.digest))
+    );
+    let next = Admit { session: Some("cart 7".to_owned()), ..world.admission() };
+    assert!(world.admit(next).await.unwrap().1); // the slot is free
 }
 
 pub async fn a_cancel_closes_what_is_open(world: World) {
@@ -81,12 +111,12 @@ pub async fn a_final_run_owes_its_checkpoint_until_it_is_cleaned(world: World) {
     let (run, _) = world.parked().await;
     world.cancel(run.id).await.unwrap();
     let due = world.ledger.due(world.ledger.now(), Reach::Lapsed, 0, 10).await.unwrap();
-    assert_eq!(due.debts, [(run.id, Debt::Checkpoint)]);
+    assert_eq!(due.debts, [(run.id, Debt::Checkpoint)]); // R-246 R-294
     assert!(world.ledger.checkpoint(run.id).await.unwrap().is_some());
     let clean = || Command::Clean { run: run.id, debt: Debt::Checkpoint };
     let (cleaned, _) = world.settle(clean()).await.unwrap();
     assert_eq!(cleaned.status(), Status::Cancelled);
-    assert!(world.ledger.checkpoint(run.id).await.unwrap().is_none());
+    assert!(world.ledger.checkpoint(run.id).await.unwrap().is_none()); // R-245 R-294
     assert!(world.ledger.due(world.ledger.now(), Reach::Lapsed, 0, 10).await.unwrap().debts.is_empty());
     world.settle(clean()).await.unwrap();
 }

@@ -120,6 +120,22 @@ pub async fn work_is_found_in_order_of_priority(world: World) {
     assert_eq!(world.ledger.claimable(0, 1).await.unwrap().0[0].run, early);
 }
 
+pub async fn a_sweep_finds_what_was_committed_late(world: World) {
+    // Its id is older than those that the sweep has seen; its commit is not.
+    let early = world.admission();
+    let seen = world.queued().await;
+    let ids = async || {
+        let (found, _) = world.ledger.claimable(0, 10).await.unwrap();
+        found.iter().map(|claimable| claimable.run).collect::<Vec<_>>()
+    };
+    assert_eq!(ids().await, [seen.id]);
+    let late = world.admit(early).await.unwrap().0;
+    assert!(late.id < seen.id);
+    assert_eq!(ids().await, [late.id, seen.id]);
+    world.claim(seen.id, 0, world.taker()).await.unwrap();
+    assert_eq!(ids().await, [late.id]);
+}
+
 pub async fn the_figures_count_what_is_there(world: World) {
     world.queued().await;
     world.parked().await;

@@ -41,6 +41,8 @@ macro_rules! conformance_tests {
             a_session_has_one_run_at_a_time
             a_refusal_changes_nothing_and_writes_no_event
             an_unknown_id_is_refused_alike
+            a_caller_that_goes_away_changes_nothing
+            a_run_keeps_its_queue_and_priority_in_every_delivery
             of_many_claims_one_wins
             a_claim_hands_out_a_larger_token
             an_old_token_changes_nothing
@@ -53,11 +55,13 @@ macro_rules! conformance_tests {
             a_verdict_may_hand_the_run_to_a_worker
             a_second_verdict_is_told_the_first
             a_verdict_before_the_park_returns_the_run_at_the_park
+            commands_on_one_run_are_serial
             an_approval_expires_by_nobodys_hand
             an_edit_and_a_reason_are_kept
             an_approved_write_passes_its_gate_once
             a_timer_returns_its_run
             a_finished_run_is_frozen
+            a_final_commit_is_one_transaction
             a_cancel_closes_what_is_open
             a_cancel_of_a_busy_run_waits_for_its_hop
             a_failure_with_a_call_in_flight_waits_for_it
@@ -76,9 +80,11 @@ macro_rules! conformance_tests {
             approvals_are_listed_in_each_order
             effects_are_listed
             work_is_found_in_order_of_priority
+            a_sweep_finds_what_was_committed_late
             the_figures_count_what_is_there
             a_workflow_is_registered_once
             a_token_is_kept_until_it_is_revoked
+            what_is_read_is_a_copy
             hints_follow_the_commit
             time_never_goes_back
         }

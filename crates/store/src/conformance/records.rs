@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use protocol::call::OutcomeStatus;
-use protocol::command::{Act, Progress};
+use protocol::command::{Act, Admit, Progress};
 use protocol::digest::Digest;
 use protocol::event::Event;
 use protocol::rows::NewBody;
@@ -134,6 +134,31 @@ pub async fn everything_of_a_run_is_shown(world: World) {
     assert_eq!(world.ledger.calls(run.id).await.unwrap().unwrap(), shown.calls);
     let total = done.clocks.total() as u128;
     assert_eq!(total, done.finished_at().unwrap().since(done.created_at).as_micros());
+}
+
+pub async fn what_is_read_is_a_copy(world: World) {
+    let input = NewBody::new(&b"{\"order\":\"A-1\"}"[..]);
+    let mut admit = Admit { input: input.clone(), ..world.admission() };
+    let submitted = admit.clone();
+    let (mut run, _) = world.admit(admit.clone()).await.unwrap();
+    // Whatever the caller does with what it gave, or with what it was given, is its own affair.
+    admit.labels.insert("late".to_owned(), "change".to_owned());
+    admit.input = NewBody::new(&b"{}"[..]);
+    run.priority = 99;
+    run.labels.insert("late".to_owned(), "change".to_owned());
+    let mut shown = world.shown(run.id).await;
+    shown.run.queue = "elsewhere".to_owned();
+    let mut page = world.ledger.runs(Default::default(), None, 10).await.unwrap().items;
+    page[0].requester.subject = "nobody".to_owned();
+    let mut bytes = world.ledger.body(run.id, input.body.digest).await.unwrap().unwrap();
+    bytes.fill(b'x');
+    let mut registry = (*world.ledger.registry()).clone();
+    registry.workflows.clear();
+    let stored = world.ledger.run(run.id).await.unwrap().unwrap();
+    assert_eq!((stored.priority, &stored.labels), (submitted.priority, &submitted.labels));
+    assert_eq!((stored.queue, stored.requester.subject), (submitted.queue, submitted.by.principal.id));
+    assert_eq!(world.ledger.body(run.id, input.body.digest).await.unwrap().unwrap(), &input.bytes[..]);
+    assert!(world.ledger.registry().workflows.contains_key("refunds"));
 }
 
 pub async fn hints_follow_the_commit(world: World) {

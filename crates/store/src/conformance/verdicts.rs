@@ -11,6 +11,7 @@ use protocol::journal::Entry;
 use protocol::rows::NewBody;
 use protocol::run::Status;
 
+use super::admission::futures;
 use super::world::{World, canonical, refused};
 
 pub async fn a_verdict_returns_the_run_in_its_own_commit(world: World) {
@@ -62,6 +63,33 @@ pub async fn a_verdict_before_the_park_returns_the_run_at_the_park(world: World)
     assert_eq!((parked.status(), parked.seq), (Status::Queued, run.seq + 1));
 }
 
+pub async fn commands_on_one_run_are_serial(world: World) {
+    let run = world.running().await;
+    let (mut progress, asked) = world.asks(&run);
+    progress.asks[0].obligation.quorum = 8;
+    let act = world.park(&run, &progress, "checkpoint");
+    world.step(&run, progress, act).await.unwrap();
+    let events = world.ledger.run(run.id).await.unwrap().unwrap().events.len;
+    let voters: Vec<String> = (0..8).map(|n| format!("voter {n}")).collect();
+    let verdicts: Vec<Decide> = voters.iter().map(|who| world.verdict(&asked, Verdict::Approve, who)).collect();
+    // All at once, with a pass, a claim and the same people a second time in between.
+    let told = futures(24, async |i| match i % 3 {
+        0 | 1 => world.decide(verdicts[i / 3].clone()).await.map(|decided| decided.changed).unwrap_or(false),
+        _ => {
+            world.recover(run.id, crate::Reach::Lapsed).await;
+            world.claim(run.id, 7, world.taker()).await.is_ok()
+        }
+    })
+    .await;
+    assert_eq!(told.iter().filter(|changed| **changed).count(), 8); // each vote counted once
+    let after = world.ledger.approval(asked.approval).await.unwrap().unwrap();
+    let mut counted: Vec<&str> = after.approval.votes.iter().map(|vote| vote.principal.as_str()).collect();
+    counted.sort_unstable();
+    assert_eq!(counted, voters.iter().map(String::as_str).collect::<Vec<_>>()); // none was lost
+    assert_eq!((after.run.status(), after.run.seq), (Status::Queued, run.seq + 1)); // one return
+    assert_eq!(after.run.events.len, events + 9); // seven votes, the eighth ends it and queues the run
+}
+
 pub async fn an_approval_expires_by_nobodys_hand(world: World) {
     let (run, asked) = world.parked().await;
     let due = |world: &World| {
@@ -74,7 +102,7 @@ pub async fn an_approval_expires_by_nobodys_hand(world: World) {
     world.pass(Duration::from_secs(86_400));
     assert_eq!(due(&world).await, [(asked.wait, run.id)]);
     let (returned, changed) = world.settle(Command::Expire(asked.wait)).await.unwrap();
-    assert!(changed && returned.status() == Status::Queued);
+    assert!(changed && returned.status() == Status::Queued); // R-170 R-290
     assert!(due(&world).await.is_empty());
     let approval = world.ledger.approval(asked.approval).await.unwrap().unwrap().approval;
     assert_eq!(approval.status, Approval::Expired { at: world.ledger.now() });
@@ -149,7 +177,7 @@ pub async fn a_timer_returns_its_run(world: World) {
     let due = world.ledger.due(world.ledger.now(), crate::Reach::Lapsed, 0, 10).await.unwrap();
     assert_eq!(due.waits, [(timer.wait, run.id)]);
     let (returned, _) = world.settle(Command::Expire(timer.wait)).await.unwrap();
-    assert_eq!(returned.status(), Status::Queued);
+    assert_eq!(returned.status(), Status::Queued); // R-241 R-290
     let (_, changed) = world.settle(Command::Expire(timer.wait)).await.unwrap();
     assert!(!changed);
 }

@@ -111,6 +111,34 @@ async fn the_schema_is_the_last_guard_of_a_final_row() {
 }
 
 #[tokio::test]
+async fn a_queued_run_without_its_delivery_is_reported_and_left() {
+    let home = Home::new();
+    let world = home.world().await;
+    let (bad, good) = (world.queued().await.id, world.queued().await.id);
+    let db = home.tamper();
+    // No command makes such a row, and the schema refuses it; a file that was mended by hand may have it.
+    db.execute_batch("PRAGMA ignore_check_constraints = ON").unwrap();
+    db.execute("UPDATE run SET ready_at = NULL, retry_at = NULL WHERE id = ?1", [bad.as_bytes()]).unwrap();
+    let row = || -> Vec<rusqlite::types::Value> {
+        let mut statement = db.prepare("SELECT * FROM run WHERE id = ?1").unwrap();
+        let columns = statement.column_count();
+        statement.query_row([bad.as_bytes()], |row| (0..columns).map(|n| row.get(n)).collect()).unwrap()
+    };
+    let before = row();
+    // Nothing that a process remembers hides it.
+    drop(world);
+    let world = home.world().await;
+    let page = world.ledger.runs(RunFilter::default(), None, 10).await.unwrap();
+    assert_eq!(page.items.iter().map(|run| run.id).collect::<Vec<_>>(), [good]);
+    assert_eq!(page.faults[0].key, bad.to_string());
+    let patience = protocol::limits::WorkerSettings::default().patience();
+    let recover = protocol::command::Recover { run: bad, reach: stasis_store::Reach::Lapsed, patience };
+    let told = world.ledger.transact(Command::Recover(recover)).await;
+    assert!(matches!(told, Err(TransactError::Corrupt(corrupt)) if corrupt.key == bad.to_string()));
+    assert_eq!(row(), before);
+}
+
+#[tokio::test]
 async fn a_command_that_breaks_a_rule_of_the_schema_takes_no_other_with_it() {
     let home = Home::new();
     let world = home.world().await;
@@ -176,8 +204,10 @@ async fn a_full_disk_fails_whole_commands_and_keeps_the_state_before() {
 async fn a_refusal_is_not_an_error_of_the_store() {
     let home = Home::new();
     let world = home.world().await;
-    let told =
-        world.ledger.transact(Command::Cancel(Cancel { by: world.admission().by, run: world.admission().run, reason: None })).await;
+    let told = world
+        .ledger
+        .transact(Command::Cancel(Cancel { by: world.admission().by, run: world.admission().run, reason: None }))
+        .await;
     let refusal = told.unwrap_err();
     assert_eq!(refusal.refusal().map(|r| r.code), Some(Code::NotFound));
 }
