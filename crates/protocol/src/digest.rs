@@ -58,8 +58,7 @@ impl Digest {
         let mut text = [0; PREFIX.len() + 64];
         text[..PREFIX.len()].copy_from_slice(PREFIX.as_bytes());
         for (pair, byte) in text[PREFIX.len()..].chunks_exact_mut(2).zip(self.0) {
-            let digit = |nibble: u8| b"0123456789abcdef"[usize::from(nibble)];
-            pair.copy_from_slice(&[digit(byte >> 4), digit(byte & 15)]);
+            pair.copy_from_slice(&HEX[usize::from(byte)]);
         }
         text
     }
@@ -80,6 +79,24 @@ fn nibble(digit: u8) -> Result<u8, DigestError> {
         b'0'..=b'9' => Ok(digit - b'0'),
         b'a'..=b'f' => Ok(digit - b'a' + 10),
         _ => Err(DigestError),
+    }
+}
+
+/// The two digits of each byte.
+const HEX: [[u8; 2]; 256] = {
+    let digits = b"0123456789abcdef";
+    let mut pairs = [[0; 2]; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        pairs[byte] = [digits[byte >> 4], digits[byte & 15]];
+        byte += 1;
+    }
+    pairs
+};
+
+impl json::Text for Digest {
+    fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.text());
     }
 }
 

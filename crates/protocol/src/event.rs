@@ -130,6 +130,12 @@ impl Kind {
     }
 }
 
+impl json::Text for Kind {
+    fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.as_str().as_bytes());
+    }
+}
+
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
@@ -146,7 +152,7 @@ pub struct Facts {
 
 impl Facts {
     pub fn new() -> Facts {
-        Facts::default()
+        Facts { text: Vec::with_capacity(256), members: Vec::with_capacity(8) }
     }
 
     /// Adds a text: an id, digest, state or short text.

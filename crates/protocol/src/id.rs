@@ -41,13 +41,17 @@ const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 const DIGITS: usize = 26;
 
 fn write_digits(bytes: &[u8; 16], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    f.write_str(std::str::from_utf8(&digits(bytes)).expect("the alphabet is ASCII"))
+}
+
+fn digits(bytes: &[u8; 16]) -> [u8; DIGITS] {
     let number = u128::from_be_bytes(*bytes);
     let mut text = [0u8; DIGITS];
     for (place, digit) in text.iter_mut().enumerate() {
         let shift = 5 * (DIGITS - 1 - place);
         *digit = ALPHABET[(number >> shift) as usize & 31];
     }
-    f.write_str(std::str::from_utf8(&text).expect("the alphabet is ASCII"))
+    text
 }
 
 fn read_digits(text: &str) -> Result<[u8; 16], IdError> {
@@ -114,6 +118,13 @@ macro_rules! ids {
             }
             fn as_bytes(&self) -> &[u8; 16] {
                 &self.0
+            }
+        }
+
+        impl crate::json::Text for $name {
+            fn write(&self, out: &mut Vec<u8>) {
+                out.extend_from_slice($prefix.as_bytes());
+                out.extend_from_slice(&digits(&self.0));
             }
         }
 
@@ -195,6 +206,13 @@ impl ReceiptId {
 
     pub const fn digest(&self) -> Digest {
         self.0
+    }
+}
+
+impl crate::json::Text for ReceiptId {
+    fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(Self::PREFIX.as_bytes());
+        out.extend_from_slice(self.0.hex().as_bytes());
     }
 }
 

@@ -99,6 +99,12 @@ pub fn end_of(result: Option<Body>, error: Option<String>) -> Other {
     Other::End { result: result.map(|b| b.digest), error }
 }
 
+impl crate::json::Text for Entropy {
+    fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(Digest::from_bytes(self.0).hex().as_bytes());
+    }
+}
+
 impl fmt::Display for Entropy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))

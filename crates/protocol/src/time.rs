@@ -85,6 +85,12 @@ impl Sub<Duration> for Time {
     }
 }
 
+impl crate::json::Text for Time {
+    fn write(&self, out: &mut Vec<u8>) {
+        std::io::Write::write_fmt(out, format_args!("{self}")).expect("writing to memory cannot fail");
+    }
+}
+
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let earliest = jiff::Timestamp::MIN.as_microsecond();

@@ -107,7 +107,8 @@ fn noise(len: usize) -> Vec<u8> {
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
-        bytes.extend((0..16).map(|digit| b"0123456789abcdef"[(state >> (4 * digit)) as usize & 15]));
+        let digits: [u8; 16] = std::array::from_fn(|digit| b"0123456789abcdef"[(state >> (4 * digit)) as usize & 15]);
+        bytes.extend_from_slice(&digits);
     }
     bytes.truncate(len);
     bytes

@@ -199,6 +199,12 @@ impl Identity {
     }
 }
 
+impl crate::json::Text for Identity {
+    fn write(&self, out: &mut Vec<u8>) {
+        std::io::Write::write_fmt(out, format_args!("{self}")).expect("writing to memory cannot fail");
+    }
+}
+
 impl fmt::Display for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.scope {

@@ -20,7 +20,7 @@ use serde_json::value::RawValue;
 use crate::digest::Digest;
 
 pub use parser::Bounds;
-pub(crate) use record::{Record, canonical, write_number, write_text};
+pub(crate) use record::{Record, Text, canonical, write_number, write_text};
 pub(crate) use value::push_token;
 pub use value::{Number, Object, Value};
 

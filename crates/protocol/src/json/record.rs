@@ -9,6 +9,30 @@ use std::fmt::{self, Display, Write as _};
 use super::{Canonical, text};
 use crate::digest::Digest;
 
+/// What is written as a string: the inside of it, escaped where that is needed. Records are full of digests and ids, which
+/// write their own text faster than a formatter would.
+pub(crate) trait Text {
+    fn write(&self, out: &mut Vec<u8>);
+}
+
+impl Text for str {
+    fn write(&self, out: &mut Vec<u8>) {
+        write_escaped(self, out);
+    }
+}
+
+impl Text for String {
+    fn write(&self, out: &mut Vec<u8>) {
+        write_escaped(self, out);
+    }
+}
+
+impl<T: Text + ?Sized> Text for &T {
+    fn write(&self, out: &mut Vec<u8>) {
+        (**self).write(out);
+    }
+}
+
 /// An object that is being written.
 pub(crate) struct Record {
     text: Vec<u8>,
@@ -23,14 +47,16 @@ impl Record {
     }
 
     /// A text: an id, a digest, a time, a word.
-    pub(crate) fn text(&mut self, key: &'static str, value: impl Display) -> &mut Record {
+    pub(crate) fn text(&mut self, key: &'static str, value: impl Text) -> &mut Record {
         self.key(key);
-        write_text(&mut self.text, value);
+        self.text.push(b'"');
+        value.write(&mut self.text);
+        self.text.push(b'"');
         self
     }
 
     /// A text, or `null`.
-    pub(crate) fn maybe(&mut self, key: &'static str, value: Option<impl Display>) -> &mut Record {
+    pub(crate) fn maybe(&mut self, key: &'static str, value: Option<impl Text>) -> &mut Record {
         match value {
             Some(value) => self.text(key, value),
             None => self.raw(key, b"null"),
@@ -87,9 +113,10 @@ impl Record {
     }
 
     /// Writes a text among the members that are there: at a place where others stand before and after it.
-    pub(crate) fn insert(&mut self, place: usize, key: &'static str, value: impl Display) {
-        let mut member = format!(",\"{key}\":").into_bytes();
-        write_text(&mut member, value);
+    pub(crate) fn insert(&mut self, place: usize, key: &'static str, value: impl Text) {
+        let mut member = format!(",\"{key}\":\"").into_bytes();
+        value.write(&mut member);
+        member.push(b'"');
         self.text.splice(place..place, member);
     }
 
@@ -148,12 +175,16 @@ struct Escaped<'a>(&'a mut Vec<u8>);
 
 impl fmt::Write for Escaped<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        if text::stands_for_itself(text.as_bytes()) {
-            self.0.extend_from_slice(text.as_bytes());
-        } else {
-            text.chars().for_each(|character| text::write_char(text::allowed(character), self.0));
-        }
+        write_escaped(text, self.0);
         Ok(())
+    }
+}
+
+fn write_escaped(text: &str, out: &mut Vec<u8>) {
+    if text::stands_for_itself(text.as_bytes()) {
+        out.extend_from_slice(text.as_bytes());
+    } else {
+        text.chars().for_each(|character| text::write_char(text::allowed(character), out));
     }
 }
 
