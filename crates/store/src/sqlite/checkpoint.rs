@@ -12,8 +12,8 @@ use crate::config::Checkpoints;
 use crate::failpoint;
 use crate::shared::{Health, Shared};
 
-/// New pages in the log after which it is copied: 4 MiB of 8 KiB pages.
-const COPY_AT: i32 = 512;
+/// New pages in the log after which it is copied: 16 MiB of 8 KiB pages. A page that changed often since is copied once.
+const COPY_AT: i32 = 2_048;
 /// Pages at which the writer stops to copy the rest: 64 MiB.
 const RELIEVE_AT: i32 = 8_192;
 

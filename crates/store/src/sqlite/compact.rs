@@ -160,8 +160,7 @@ fn replace(rest: &[u8], out: &mut Vec<u8>) -> Option<usize> {
         out.extend_from_slice(&[KEY, key]);
         return Some(len + 2);
     }
-    let digits = word.len().checked_sub(ID_DIGITS)?;
-    let (prefix, digits) = word.split_at(digits);
+    let (prefix, digits) = word.split_at_checked(word.len().checked_sub(ID_DIGITS)?)?;
     let kind = PREFIXES.iter().position(|known| known.as_bytes() == prefix)?;
     let number = base32(digits)?;
     out.extend_from_slice(&[ID, kind as u8]);
@@ -254,16 +253,20 @@ const VALUES: [u8; 256] = {
     values
 };
 
+/// 26 digits: two, and twice twelve, which fit a machine word.
 fn base32(digits: &[u8]) -> Option<u128> {
     let digits: &[u8; ID_DIGITS] = digits.try_into().ok()?;
+    let mut stray = 0;
+    let mut word = |digits: &[u8]| {
+        digits.iter().fold(0u64, |number, digit| {
+            let value = VALUES[usize::from(*digit)];
+            stray |= value;
+            number << 5 | u64::from(value & 31)
+        })
+    };
+    let [first, middle, last] = [&digits[..2], &digits[2..14], &digits[14..]].map(&mut word);
     // 26 digits hold 130 bits: the first may use only three of its five.
-    if VALUES[usize::from(digits[0])] > 7 {
-        return None;
-    }
-    digits.iter().try_fold(0u128, |number, digit| {
-        let value = VALUES[usize::from(*digit)];
-        (value < 32).then_some(number << 5 | u128::from(value))
-    })
+    (stray < 32 && first < 256).then(|| u128::from(first) << 120 | u128::from(middle) << 60 | u128::from(last))
 }
 
 fn base32_digits(number: u128) -> [u8; ID_DIGITS] {
