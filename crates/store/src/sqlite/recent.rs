@@ -57,7 +57,8 @@ impl Cache {
         of(&self.young).or_else(|| of(&self.old))
     }
 
-    /// Keeps rows as they were just saved. A final run seldom sees another command.
+    /// Keeps rows as they were just saved; whoever loaded them took out what was here. A final run seldom sees another
+    /// command.
     pub(super) fn put(&mut self, n: i64, mut rows: Box<Rows>) {
         saved(&mut rows);
         if rows.run.status().is_final() || weight(&rows) > OF_ONE {
@@ -111,4 +112,52 @@ fn saved(rows: &mut Rows) {
     rows.approvals.settle(|a: &Approval| approval::is_live(a) || asked.contains(&a.id));
     let Rows { approvals, calls, .. } = rows;
     calls.settle(|c: &Call| !c.is_ended() || approvals.iter().any(|a| a.call == c.id));
+}
+
+#[cfg(all(test, feature = "testing"))]
+mod tests {
+    use super::*;
+    use crate::conformance::World;
+    use crate::{Ledger, StoreConfig};
+    use protocol::rows::Set;
+    use std::sync::Arc;
+
+    async fn parked(world: &World) -> Box<Rows> {
+        let run = world.parked().await.0.id;
+        let shown = world.shown(run).await;
+        Box::new(Rows {
+            run: shown.run,
+            waits: Set::load(shown.waits),
+            approvals: Set::load(shown.approvals),
+            calls: Set::load(shown.calls),
+            obligations: Set::load(shown.obligations),
+        })
+    }
+
+    #[tokio::test]
+    async fn rows_go_out_once_and_the_oldest_are_dropped() {
+        let home = tempfile::tempdir().unwrap();
+        let config = StoreConfig { durable: false, ..StoreConfig::new(home.path().join("ledger.db")) };
+        let world = World::on(Ledger::open(config).unwrap(), Arc::default(), home).await;
+        let (first, second) = (parked(&world).await, parked(&world).await);
+        let later = [parked(&world).await, parked(&world).await];
+        let approval = |rows: &Rows| rows.approvals.iter().next().unwrap().id;
+        let mut cache = Cache::default();
+        cache.put(1, first.clone());
+        cache.put(2, second.clone());
+        assert_eq!(cache.run_of(approval(&first)), Some(first.run.id));
+        let taken = cache.take(first.run.id).unwrap();
+        assert_eq!((taken.n, &taken.rows), (1, &first));
+        assert!(cache.take(first.run.id).is_none() && cache.run_of(approval(&first)).is_none());
+        // The other one is dropped once two generations are full after it.
+        for rows in later.clone() {
+            cache.young.rows = ROWS;
+            cache.put(3, rows);
+        }
+        assert!(cache.take(second.run.id).is_none());
+        assert!(later.iter().all(|rows| cache.take(rows.run.id).is_some()));
+        cache.put(2, second.clone());
+        cache.forget();
+        assert!(cache.take(second.run.id).is_none());
+    }
 }
