@@ -14,6 +14,8 @@ use std::path::PathBuf;
 struct Checked {
     ok: bool,
     file: Option<PathBuf>,
+    /// What is valid and probably not what was meant.
+    warnings: Vec<Warning>,
     settings: Vec<Setting>,
 }
 
@@ -24,6 +26,19 @@ struct Setting {
     value: String,
     /// `default`, `<file>:<line>` or the name of a variable.
     source: String,
+}
+
+#[derive(Serialize)]
+struct Warning {
+    file: String,
+    line: Option<u32>,
+    column: Option<u32>,
+    key: String,
+    message: String,
+    hint: Option<String>,
+    /// All of it, as people read it.
+    #[serde(skip)]
+    text: String,
 }
 
 pub(crate) fn config(app: &App, verb: &Verb) -> Result<Exit, Failure> {
@@ -38,6 +53,16 @@ fn check(app: &App) -> Result<(), Failure> {
     let file = app.config()?;
     let origin = Origin { file: file.as_deref(), data: &app.globals.data, environment: process_environment() };
     let config = Config::load(&origin).map_err(|faults| Failure::of(StartError::Config(faults).problem()))?;
+    let warnings = config.doubts.into_iter().map(|doubt| Warning {
+        text: doubt.to_string(),
+        file: doubt.file,
+        line: doubt.line,
+        column: doubt.column,
+        key: doubt.key,
+        message: doubt.message,
+        hint: doubt.hint,
+    });
+    let warnings = warnings.collect();
     let settings = config.settings.into_iter().map(|setting| Setting {
         key: setting.key,
         value: setting.value,
@@ -47,7 +72,7 @@ fn check(app: &App) -> Result<(), Failure> {
             Source::Environment(name) => name,
         },
     });
-    app.out.object(&Checked { ok: true, file, settings: settings.collect() }, text)
+    app.out.object(&Checked { ok: true, file, warnings, settings: settings.collect() }, text)
 }
 
 fn text(checked: &Checked) -> String {
@@ -55,5 +80,9 @@ fn text(checked: &Checked) -> String {
     let rows = rows.map(|s| vec![s.key.clone(), render::short(&s.value, 60), s.source.clone()]).collect();
     let file =
         checked.file.as_ref().map_or_else(|| "no file: the defaults".to_owned(), |file| file.display().to_string());
-    render::table(&["KEY", "VALUE", "SOURCE"], rows) + &format!("\n{file}: valid\n")
+    let mut text = render::table(&["KEY", "VALUE", "SOURCE"], rows) + &format!("\n{file}: valid\n");
+    for warning in &checked.warnings {
+        text += &format!("warning: {}\n", render::visible(&warning.text));
+    }
+    text
 }

@@ -5,6 +5,7 @@
 //! judged here or by the type of `protocol` that it becomes.
 
 mod document;
+mod doubt;
 mod example;
 mod fault;
 mod people;
@@ -19,11 +20,13 @@ mod tree;
 
 use std::path::{Path, PathBuf};
 
+use protocol::digest::Digest;
 use protocol::limits::{Limits, WorkerSettings};
 use protocol::policy::Policy;
 use protocol::principal::Principal;
 
 use fault::Place;
+pub(crate) use fault::nearest;
 use reader::{Reader, Section};
 use tree::Table;
 
@@ -56,8 +59,12 @@ pub struct Config {
     pub principals: Vec<Principal>,
     /// In the order of the file.
     pub resources: Vec<Resource>,
+    /// Of the text of the file, if there is one.
+    pub digest: Option<Digest>,
     /// Every value in force with its source, for `stasis config check`.
     pub settings: Vec<Setting>,
+    /// What is valid and probably not what was meant.
+    pub doubts: Vec<Fault>,
 }
 
 /// Where a configuration comes from.
@@ -97,9 +104,14 @@ impl Config {
         tree::overlay(&mut root, origin.environment.iter().cloned(), &mut faults);
         let folder: PathBuf = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
         let reader = Reader::new(&folder, faults);
-        let config = read_root(&reader, &root, name, origin.data);
+        let mut config = read_root(&reader, &root, name, origin.data);
         let faults = reader.faults();
-        if faults.is_empty() { Ok(config) } else { Err(ConfigFaults(faults)) }
+        if !faults.is_empty() {
+            return Err(ConfigFaults(faults));
+        }
+        config.digest = origin.file.map(|_| Digest::of(text));
+        config.doubts = doubt::doubts(&root, &config, &folder, &origin.environment);
+        Ok(config)
     }
 }
 
@@ -110,7 +122,7 @@ fn read_root(reader: &Reader, root: &Table, name: &str, data: &Path) -> Config {
     let section = Section::root(reader, root, Place { file: name.into(), line: Some(1), column: Some(1) });
     for key in NOT_YET {
         if section.get(key).is_some() {
-            section.fault(key, "is not supported by this version");
+            section.fault(key, "is known, but not available in this version");
         }
     }
     let store = store::read(&section, data);
@@ -133,7 +145,9 @@ fn read_root(reader: &Reader, root: &Table, name: &str, data: &Path) -> Config {
         tools,
         principals: people::read(&section),
         resources: resources::read(&section),
+        digest: None,
         settings: reader.settings(),
+        doubts: Vec::new(),
     };
     section.finish();
     config
@@ -144,7 +158,7 @@ fn read_guest(section: &Section<'_>) -> Guest {
     // `cold` is both a switch and, as a table, the policy that belongs to it.
     if let Some(value) = section.get("cold") {
         if value.is_table() {
-            value.fault("a tier policy is not supported by this version");
+            value.fault("a tier policy is known, but not available in this version");
         } else if let Some(cold) = value.boolean() {
             guest.cold = cold;
         }

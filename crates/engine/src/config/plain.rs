@@ -110,7 +110,24 @@ fn attempt<T: DeserializeOwned>(key: &str, json: Json) -> Result<Json, String> {
     let alone = Map::from_iter([(key.to_owned(), json.clone())]);
     match serde_json::from_value::<T>(Json::Object(alone)) {
         Ok(_) => Ok(json),
-        Err(error) => Err(error.to_string()),
+        Err(error) => Err(in_words(&error.to_string())),
+    }
+}
+
+/// A refusal of the type, without the words of its library: `invalid type: string "x", expected u32` wants a whole number.
+fn in_words(why: &str) -> String {
+    let Some((_, wanted)) = why.rsplit_once("expected ").filter(|_| why.starts_with("invalid ")) else {
+        return why.to_owned();
+    };
+    match wanted {
+        "u8" | "u16" | "u32" | "u64" | "usize" | "i32" | "i64" => {
+            "wants a whole number that is not negative".to_owned()
+        }
+        "f32" | "f64" => "wants a number".to_owned(),
+        "a string" | "path string" => "wants text".to_owned(),
+        "a boolean" => "wants true or false".to_owned(),
+        "socket address" => "wants an address with its port, such as \"127.0.0.1:7878\"".to_owned(),
+        other => format!("wants {other}"),
     }
 }
 
@@ -148,7 +165,7 @@ pub(super) fn refuse_switches(section: &Section<'_>, guest: &Guest) {
         ("freeze", guest.freeze, usual.freeze),
     ];
     for (key, is, was) in switches.into_iter().filter(|(_, is, was)| is != was) {
-        section.fault(key, format!("`{is}` is not supported by this version, which has `{was}`"));
+        section.fault(key, format!("`{is}` is known, but not available in this version, which has `{was}`"));
     }
 }
 

@@ -157,7 +157,7 @@ fn read(section: Section<'_>) -> ScriptMeta {
         Some(key.to_owned())
     });
     if section.get("tiers").is_some() {
-        section.fault("tiers", "is not supported by this version");
+        section.fault("tiers", "is known, but not available in this version");
     }
     let limits_of = section.section("limits");
     let meta = ScriptMeta {

@@ -20,7 +20,7 @@ pub(super) fn read(root: &Section<'_>, data: &Path) -> Store {
     {
         match text.split_once(':') {
             Some(("sqlite", path)) if !path.is_empty() => store = Store::Sqlite(section.reader.folder.join(path)),
-            Some(("postgres" | "postgresql", _)) => value.fault("PostgreSQL is not supported by this version"),
+            Some(("postgres" | "postgresql", _)) => value.fault("PostgreSQL is not available in this version"),
             _ => value.fault_with_hint(format!("`{text}` is no store"), "sqlite:PATH"),
         }
     }

@@ -158,7 +158,7 @@ impl Connectors {
         match &spec.connector {
             Connector::Http(http) => http::ready(http, grant)?,
             Connector::Command(command) => command::ready(command)?,
-            Connector::Mcp(_) => return Err(Unready::new("MCP servers are not supported by this version")),
+            Connector::Mcp(_) => return Err(Unready::new("MCP servers are not available in this version")),
             Connector::Builtin(_) => return Ok(()),
         }
         let mut values = Values::new(&self.secrets, grant, None);

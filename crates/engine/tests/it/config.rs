@@ -116,7 +116,7 @@ name = "Nobody"
         faults(text),
         [
             "3 worker.claim_tll: unknown key (did you mean `claim_ttl`?)",
-            "4 worker.renew_every: invalid type: integer `10`, expected a string (the default is \"10s\")",
+            "4 worker.renew_every: wants text (the default is \"10s\")",
             "5 worker.scan_every: expected a whole number and a unit (ms, s, m, h, d), such as \"250ms\" or \"7d\" (the default is \"1s\")",
             "7 limits.calls: is 10001, at most 10000",
             "8 limits.input_bytes: is 2097152, at most 1048576",
@@ -155,7 +155,7 @@ fn what_this_version_does_not_do_is_refused_and_not_ignored() {
     let text = "[telemetry]\n[audit]\n[[mcp]]\n[[model]]\n[[queue]]\n[[webhook]]\n[guest]\ncow = false\n[guest.cold]\n[store]\nurl = \"postgres://h/d\"\n";
     let told = faults(text);
     assert_eq!(told.len(), 9, "{told:?}"); // I-60
-    assert!(told.iter().all(|fault| fault.contains("not supported by this version")), "{told:?}"); // I-60
+    assert!(told.iter().all(|fault| fault.contains("not available in this version")), "{told:?}"); // I-60
 }
 
 #[test]
@@ -247,6 +247,52 @@ fn faults_of_a_tool_stand_at_their_lines() {
     for unsupported in ["operands = []", "resource = \"gpu\""] {
         assert_eq!(faults(&format!("{TOOL}{unsupported}\n")).len(), 1, "{unsupported}");
     }
+}
+
+#[test]
+fn what_is_valid_and_probably_not_meant_is_a_doubt_at_its_line() {
+    let text = format!(
+        r#"{TOOL}
+[[tool]]
+name = "report.render"
+description = "Render"
+effect = "pure"
+input = {{ type = "object" }}
+command = {{ argv = ["/no/such/program"] }}
+
+[[policy.rule]]
+tool = "payments.refnd"
+outcome = "ask"
+roles = ["fnance"]
+
+[[policy.rule]]
+tool = "payments.*"
+outcome = "ask"
+
+[[principal]]
+id = "maria"
+roles = ["finance"]
+
+[worker]
+job_retries = 4
+"#
+    )
+    .replace("args.amount > 100", "args.amont > 100");
+    let told = |environment: &[(&str, &str)]| -> Vec<String> {
+        let config = read_with(&text, environment).unwrap_or_else(|faults| panic!("{faults}"));
+        config.doubts.iter().map(|doubt| doubt.to_string().replace("stasis.toml:", "")).collect()
+    };
+    let wanted = [
+        "9:78: tool[0].http.headers.Authorization: the variable PAY_TOKEN is not set here (the server reads it when a call is sent; until then such calls fail)",
+        "10:14: tool[0].approval.when: the tool's input has no `amont` (did you mean `amount`?)",
+        "17:13: tool[1].command.argv: /no/such/program is no program",
+        "20:1: policy.rule[0].tool: no tool here is called `payments.refnd` (did you mean `payments.refund`?)",
+        "22:10: policy.rule[0].roles[0]: nobody has the role `fnance` (did you mean `finance`?)",
+        "33:1: worker.job_retries: known, but not available in this version",
+    ];
+    assert_eq!(told(&[]), wanted);
+    assert_eq!(told(&[("PAY_TOKEN", "x")]).len(), 5);
+    assert!(read_with(config::example(), &[]).unwrap().doubts.is_empty());
 }
 
 #[test]

@@ -48,9 +48,22 @@ impl When {
     pub fn holds(&self, arguments: &Value) -> bool {
         self.root.judge(arguments).unwrap_or(true)
     }
+
+    /// The arguments that it looks at, each as its names from the outermost in.
+    pub fn paths(&self) -> Vec<&[String]> {
+        self.root.paths()
+    }
 }
 
 impl Node {
+    fn paths(&self) -> Vec<&[String]> {
+        match self {
+            Self::Any(nodes) | Self::All(nodes) => nodes.iter().flat_map(Self::paths).collect(),
+            Self::Not(node) => node.paths(),
+            Self::Compare { path, .. } => vec![path],
+        }
+    }
+
     fn judge(&self, arguments: &Value) -> Result<bool, Unjudged> {
         match self {
             // `fold` and not `any`: every comparison is judged.

@@ -133,7 +133,10 @@ fn tool_name(name: &str, owner: Owner) -> Result<String, Wrong> {
         };
     }
     match [module, function].into_iter().find_map(|word| Some((word, names::taken(word)?))) {
-        Some((word, meaning)) => Err(format!("`{word}` is {meaning}")),
+        Some((word, meaning)) if word == module => {
+            Err(format!("`{word}` is {meaning}; such as `{word}_api.{function}` is free"))
+        }
+        Some((word, meaning)) => Err(format!("`{word}` is {meaning}; such as `{module}.do_{word}` is free")),
         None => Ok(name.to_owned()),
     }
 }
