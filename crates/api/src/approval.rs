@@ -32,6 +32,9 @@ pub struct Approval {
     pub arguments: Json,
     #[schema(value_type = String)]
     pub arguments_digest: Digest,
+    /// What the program asked for, byte for byte; there once an approver has edited it (I-43).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_arguments: Option<Json>,
     /// What the program asked for; differs after an edit.
     #[schema(value_type = String)]
     pub asked_arguments_digest: Digest,
@@ -66,6 +69,32 @@ pub struct Approval {
     pub answer: Option<Json>,
     /// What became of it after the yes.
     pub dispatch: Option<Dispatch>,
+    /// What helps to answer a question of kind `settle`; there for that kind only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settle: Option<Settle>,
+}
+
+/// What is known about a call whose outcome is not, and what a result of it has to look like.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Settle {
+    /// The tool's output schema, which the result of `happened` has to fit; `null` where the tool declares none.
+    pub output: Option<Json>,
+    /// What an earlier call of the same tool answered, of this run if there is one.
+    pub earlier: Option<Earlier>,
+    /// How often it was sent.
+    pub attempts: u32,
+    /// What the last attempt saw; `null` where its process ended before that could be stored.
+    pub seen: Option<String>,
+}
+
+/// A call of the same tool that ended well.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Earlier {
+    #[schema(value_type = String)]
+    pub run: RunId,
+    #[schema(value_type = String)]
+    pub call: CallId,
+    pub result: Json,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
@@ -204,6 +233,9 @@ pub struct Decision {
     pub at: Time,
     /// Whether it came after the expiry (C-175).
     pub late: bool,
+    /// Whether these arguments are the decider's own: approved with an edit (C-184). Left out where they are not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub edited: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]

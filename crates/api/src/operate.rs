@@ -1,5 +1,6 @@
 //! What an operator reads and does: guests, tokens, the doctor, readiness (I-9, I-11, I-35).
 
+use protocol::digest::Digest;
 use protocol::id::{RunId, TokenId};
 use protocol::time::Time;
 use serde::{Deserialize, Serialize};
@@ -104,6 +105,9 @@ pub struct Ready {
     pub lasting: bool,
     /// Whether this process carries runs.
     pub workers: bool,
+    /// Of the text of the configuration that it was started with; `null` where it found none.
+    #[schema(value_type = Option<String>)]
+    pub config_digest: Option<Digest>,
     pub version: String,
     pub pid: u32,
 }

@@ -209,8 +209,8 @@ pub enum Concluded {
     /// Ok, error or denied; `at` and `gate` of the outcome of a call without durable gate are the worker's.
     Ended(Outcome),
     /// Dispatched, and the outcome cannot be learned (C-121). `ask`: no key or lookup is left to try, so a person is
-    /// asked (C-237); who that is, the decision says.
-    Ambiguous { ask: bool },
+    /// asked (C-237); who that is, the decision says. `seen` is the body with what the attempt saw, where one was made.
+    Ambiguous { ask: bool, seen: Option<Digest> },
     /// One more attempt with the same engine key, or another lookup, recorded before it starts (C-233).
     Attempt,
 }

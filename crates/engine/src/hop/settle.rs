@@ -84,12 +84,16 @@ fn result_fits(hop: &Hop, call: &Call, result: &Canonical) -> Result<(), (Code, 
 async fn unknown(hop: &mut Hop, drive: &mut Drive, id: CallId, detail: &str) -> Result<(), Out> {
     let call = hop.call(id).clone();
     tracing::info!(run = %call.run, call = %id, detail, "outcome unknown");
+    let seen = Some(hop.keep(detail.as_bytes()).digest);
     if let State::Dispatched(gate) = &call.state {
         let ask = call.recovery == RecoveryClass::Manual;
-        hop.conclude(Conclusion { call: id, end: Concluded::Ambiguous { ask } });
+        hop.conclude(Conclusion { call: id, end: Concluded::Ambiguous { ask, seen } });
         hop.call_mut(id).state = State::Ambiguous(gate.clone());
         hop.commit(Act::Record).await?;
         hop.refresh().await?;
+    } else {
+        // Stored with the next attempt, or with the question.
+        hop.conclude(Conclusion { call: id, end: Concluded::Ambiguous { ask: false, seen } });
     }
     if call.recovery != RecoveryClass::Manual {
         pause(drive, id);
@@ -195,7 +199,7 @@ async fn ask(hop: &mut Hop, id: CallId) -> Result<(), Out> {
         fail(hop, id, Code::HandlerError, "the tool did not answer", Applied::No, call.gate().cloned());
         return Ok(());
     }
-    hop.conclude(Conclusion { call: id, end: Concluded::Ambiguous { ask: true } });
+    hop.conclude(Conclusion { call: id, end: Concluded::Ambiguous { ask: true, seen: None } });
     hop.commit(Act::Record).await?;
     hop.refresh().await
 }

@@ -152,6 +152,6 @@ fn born(admit: Admit, cx: &Cx<'_>) -> Change {
 
 /// the verb's own right is missing.
 pub(super) fn not_permitted(by: &crate::command::Caller, right: Right) -> Refusal {
-    Refusal::new(Code::NotPermitted, format!("{} does not have the right {right}", by.principal.id))
+    Refusal::new(Code::NotPermitted, format!("{} does not have the right `{right}`", by.principal.id))
         .hint("an administrator gives rights in the configuration's [[principal]] section")
 }

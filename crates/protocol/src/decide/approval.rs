@@ -250,11 +250,17 @@ fn apply_edit(
     if !obligation.eligible(&decide.by.principal) {
         return refused("the new arguments need somebody else's approval".to_owned());
     }
-    revise(change, approval, edit, obligation);
+    revise(change, approval, decide, edit, obligation);
     Ok(())
 }
 
-fn revise(change: &mut Change, approval: &Approval, edit: &Edit, obligation: crate::policy::Obligation) {
+fn revise(
+    change: &mut Change,
+    approval: &Approval,
+    decide: &Decide,
+    edit: &Edit,
+    obligation: crate::policy::Obligation,
+) {
     let body = NewBody::new(edit.arguments.as_bytes());
     let arguments: Body = body.body;
     change.bodies.push(body);
@@ -279,8 +285,11 @@ fn revise(change: &mut Change, approval: &Approval, edit: &Edit, obligation: cra
     call.edited = call.asked != arguments.digest;
     let facts = Facts::new()
         .with("approval", approval.id)
+        .with("principal", &decide.by.principal.id)
+        .with("method", decide.by.method.as_str())
         .number("revision", revision)
-        .with("arguments_digest", arguments.digest);
+        .with("arguments_digest", arguments.digest)
+        .with("replaced_digest", approval.arguments.digest);
     change.event(event::Kind::ApprovalEdited, facts);
 }
 

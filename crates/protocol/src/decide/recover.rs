@@ -256,7 +256,7 @@ fn stopping(change: &mut Change, reach: Reach, patience: Patience, cx: &mut Cx<'
             continue;
         }
         if call.effect == Effect::Write {
-            settle::ambiguous(change, id);
+            settle::ambiguous(change, id, None);
             // A full wait set is no reason to guess; the call stays ambiguous and is listed as such.
             let _ = settle::ask(change, id, cx);
         } else {

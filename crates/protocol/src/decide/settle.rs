@@ -5,9 +5,10 @@
 
 use super::{Cx, hop, step};
 use crate::approval::{self, Approval, Kind, Verdict};
-use crate::call::{Applied, Call, Outcome, OutcomeStatus, ReceiptFacts, ReceiptOutcome, State};
+use crate::call::{Applied, Call, Gate, Outcome, OutcomeStatus, ReceiptFacts, ReceiptOutcome, State};
 use crate::code::Code;
 use crate::command::Ask;
+use crate::digest::Digest;
 use crate::event::{self, Facts};
 use crate::id::CallId;
 use crate::obligation::Subject;
@@ -16,10 +17,18 @@ use crate::refusal::Refusal;
 use crate::rows::Change;
 use crate::tool::Effect;
 
-/// Records a call in flight as ambiguous (C-121), with its receipt.
-pub(super) fn ambiguous(change: &mut Change, id: CallId) {
+/// Records a call in flight as ambiguous (C-121), with its receipt. A later attempt of an ambiguous call that was not
+/// answered either leaves what it saw.
+pub(super) fn ambiguous(change: &mut Change, id: CallId, seen: Option<Digest>) {
     let row = change.rows.calls.get(id).expect("ambiguous calls are loaded").clone();
-    let State::Dispatched(gate) = &row.state else { return };
+    let State::Dispatched(gate) = &row.state else {
+        if let State::Ambiguous(gate) = &row.state
+            && seen.is_some()
+        {
+            change.event(event::Kind::CallAmbiguous, unanswered(&row, gate, seen));
+        }
+        return;
+    };
     let facts = ReceiptFacts {
         hop: change.run().seq,
         outcome: ReceiptOutcome::Ambiguous,
@@ -36,7 +45,7 @@ pub(super) fn ambiguous(change: &mut Change, id: CallId) {
     if let Some(approval) = row.approval {
         step::end_yes(change, approval, approval::Ending::Ambiguous);
     }
-    change.event(event::Kind::CallAmbiguous, Facts::new().with("call", id).with("tool", &row.tool.name));
+    change.event(event::Kind::CallAmbiguous, unanswered(&row, gate, seen));
     let gate = gate.clone();
     let row = change.rows.calls.edit(id).expect("loaded above");
     row.state = State::Ambiguous(gate);
@@ -44,11 +53,17 @@ pub(super) fn ambiguous(change: &mut Change, id: CallId) {
     step::acknowledge(change, Subject::Call(id), "ambiguous");
 }
 
+/// An attempt without a definite answer. What it saw is a body of the run: text of the other side is no part of the chain.
+fn unanswered(row: &Call, gate: &Gate, seen: Option<Digest>) -> Facts {
+    let facts = Facts::new().with("call", row.id).with("tool", &row.tool.name).number("attempt", gate.attempt);
+    facts.maybe("seen_digest", seen)
+}
+
 /// Calls of writes in flight become ambiguous; those that `asks` picks get a question. Gives how many were asked.
 pub(super) fn unknown_outcomes(change: &mut Change, cx: &mut Cx<'_>, asks: impl Fn(&Call) -> bool) -> usize {
     let mut asked = 0;
     for id in change.rows.calls.keys(|c| c.in_flight() && c.effect == Effect::Write) {
-        ambiguous(change, id);
+        ambiguous(change, id, None);
         if asks(change.rows.calls.get(id).expect("listed above")) && ask(change, id, cx).is_ok() {
             asked += 1;
         }

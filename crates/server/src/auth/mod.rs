@@ -62,7 +62,10 @@ impl FromRequestParts<App> for Caller {
         {
             return Ok(Caller(visitor.caller));
         }
-        Err(unauthenticated("this needs a token", "send `Authorization: Bearer <token>`; `stasis token new` makes one"))
+        Err(unauthenticated(
+            "this needs a token",
+            "give it with --token or STASIS_TOKEN (over HTTP: `Authorization: Bearer <token>`); `stasis token new --principal P` makes one",
+        ))
     }
 }
 

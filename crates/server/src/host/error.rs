@@ -24,7 +24,7 @@ pub enum StartError {
     Store(OpenError),
     #[error("{}: {error}", .path.display())]
     Folder { path: PathBuf, error: std::io::Error },
-    #[error("cannot listen on {address}: {error}")]
+    #[error("cannot listen on {address}: {}", in_use(.error))]
     Listen { address: SocketAddr, error: std::io::Error },
     #[error(transparent)]
     Engine(#[from] engine::StartError),
@@ -59,13 +59,16 @@ impl StartError {
     /// What to do about it.
     pub fn hint(&self) -> String {
         match self {
-            StartError::Config(_) => "`stasis config check` shows every setting with its source".to_owned(),
+            StartError::Config(_) => "`stasis config example` prints every key with its default".to_owned(),
             StartError::Locked { .. } => "stop that process, or use another data directory with --data".to_owned(),
             StartError::Absent { .. } => "--data names the data directory; `stasis run FILE` makes one".to_owned(),
             StartError::Store(error) => error.hint().to_owned(),
             StartError::Folder { .. } => "check that the directory is there, ours, and has room".to_owned(),
-            StartError::Listen { .. } => {
-                "another process may have the address: choose another with --listen".to_owned()
+            StartError::Listen { address, .. } => {
+                format!(
+                    "`ss -ltnp` shows who has port {}; --listen takes another address, as 127.0.0.1:0 any free port",
+                    address.port()
+                )
             }
             StartError::Engine(_) => "the system refuses threads: look at its limits".to_owned(),
             StartError::Apply(engine::Failure::Refused(refusal)) => refusal
@@ -93,6 +96,14 @@ impl StartError {
             _ => {}
         }
         problem
+    }
+}
+
+/// The one reason that people meet, in words.
+fn in_use(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::AddrInUse => "another process listens there".to_owned(),
+        _ => error.to_string(),
     }
 }
 

@@ -24,7 +24,7 @@ use protocol::approval::Method;
 use protocol::command::Caller;
 use protocol::policy::Strength;
 use protocol::principal::Principal;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use store::{Ledger, StoreConfig};
@@ -83,7 +83,12 @@ impl Host {
             limits: config.limits.clone(),
             data: options.data.clone(),
             image: found,
+            config: config.digest,
+            doubts: config.doubts.iter().map(ToString::to_string).collect(),
         };
+        if options.lasting {
+            facts.doubts.iter().for_each(|doubt| tracing::warn!("{doubt}"));
+        }
         let public_url = config.server.public_url.clone();
         let app = Arc::new(State {
             service: Service::new(engine.clone(), facts),
@@ -117,7 +122,13 @@ impl Host {
 
     /// Where people and programs reach it: the configured URL, the address, or else the socket.
     pub fn url(&self) -> String {
-        let address = self.address.map(|address| format!("http://{address}"));
+        // Nobody reaches a wildcard address; this machine reaches itself.
+        let reachable = |address: SocketAddr| match address.ip() {
+            IpAddr::V4(ip) if ip.is_unspecified() => SocketAddr::from((Ipv4Addr::LOCALHOST, address.port())),
+            IpAddr::V6(ip) if ip.is_unspecified() => SocketAddr::from((Ipv6Addr::LOCALHOST, address.port())),
+            _ => address,
+        };
+        let address = self.address.map(|address| format!("http://{}", reachable(address)));
         let public = self.public_url.as_ref().map(|url| url.trim_end_matches('/').to_owned());
         public.or(address).unwrap_or_else(|| format!("unix:{}", self.socket.display()))
     }

@@ -4,6 +4,7 @@ use super::failure::{told, unread};
 use super::list;
 use super::problem::{Answer, not_found, problem};
 use super::runs::unknown;
+use super::turn::Turn;
 use super::{Service, invalid};
 use crate::view;
 use api::approval::{self, ApprovalQuery, BatchAnswer, BatchItem, BatchRequest, BatchResult, Order};
@@ -24,14 +25,16 @@ impl Service {
     /// A page of approvals: the pending ones unless the query says otherwise.
     pub async fn approvals(&self, by: &Caller, query: &ApprovalQuery) -> Answer<Page<Approval>> {
         self.reads_approvals(by)?;
-        let (limit, mut after) = (list::limit(query.limit)?, list::cursor(query.cursor.as_deref())?);
+        let status = status(query.status.as_deref())?;
+        let urgent = status == ApprovalStatus::Pending && query.order == Some(Order::Expiring);
+        let (limit, mut turn) = (list::limit(query.limit)?, Some(Turn::of(urgent, query.cursor.as_deref())?));
         if let Some(run) = query.run {
             self.row(by, run).await?;
         }
-        let filter = ApprovalFilter {
+        let mut filter = ApprovalFilter {
             namespace: Some(by.principal.namespace.clone()),
             run: query.run,
-            status: Some(status(query.status.as_deref())?),
+            status: Some(status),
             kinds: Vec::new(),
             order: match query.order {
                 None | Some(Order::Newest) => ApprovalOrder::Newest,
@@ -42,8 +45,9 @@ impl Service {
         let mine = query.mine == Some(true);
         let mut items = Vec::new();
         for _ in 0..LOOKS {
-            let room = limit - items.len();
-            let page = self.engine.ledger().approvals(filter.clone(), after, room).await;
+            let Some(here) = turn.filter(|_| items.len() < limit) else { break };
+            filter.kinds = here.kinds();
+            let page = self.engine.ledger().approvals(filter.clone(), here.after, limit - items.len()).await;
             let page = page.map_err(|error| unread(error, by))?;
             for found in page.items.iter().filter(|found| !mine || may_decide(by, found)) {
                 items.push(self.draw_approval(by, &found.approval, &found.run.pattern.key).await?);
@@ -51,12 +55,9 @@ impl Service {
             for fault in &page.faults {
                 tracing::error!(%fault, "a row of a list cannot be read");
             }
-            after = page.next;
-            if after.is_none() || items.len() >= limit {
-                break;
-            }
+            turn = here.then(page.next);
         }
-        Ok(Page { items, next_cursor: after.map(|next| next.to_string()) })
+        Ok(Page { items, next_cursor: turn.map(Turn::cursor) })
     }
 
     pub async fn approval(&self, by: &Caller, id: ApprovalId) -> Answer<Approval> {

@@ -8,7 +8,9 @@ use super::problem::Answer;
 use api::DoctorReport;
 use api::operate::{Check, CheckVerdict};
 use protocol::command::Caller;
+use protocol::policy::Verdict;
 use protocol::principal::{Kind, Principal, Right};
+use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
@@ -26,7 +28,9 @@ impl Service {
         checks.push(swap(&read("/proc/swaps").await));
         checks.push(kernel(&read("/proc/sys/kernel/osrelease").await));
         checks.push(self.image());
+        checks.push(self.configuration());
         checks.push(self.approvers());
+        checks.extend(self.nobody());
         checks.push(self.stuck(by).await?);
         let ok = checks.iter().all(|check| check.verdict != CheckVerdict::Failed);
         Ok(DoctorReport { ok, version: env!("CARGO_PKG_VERSION").to_owned(), checks })
@@ -96,6 +100,37 @@ impl Service {
             Ok(digest) => fine("guest image", digest.to_string()),
             Err(why) => failed("guest image", why.clone(), NO_IMAGE),
         }
+    }
+
+    fn configuration(&self) -> Check {
+        match self.facts.doubts.as_slice() {
+            [] => fine("configuration", "nothing in it looks like a mistake".to_owned()),
+            doubts => warning("configuration", doubts.join("; "), "`stasis config check` names them by line"),
+        }
+    }
+
+    /// Roles that rules in force ask and that no person has: such questions wait for `local` alone (C-145).
+    fn nobody(&self) -> Option<Check> {
+        let registry = self.engine.ledger().registry();
+        let policy = &registry.policy;
+        let asks = policy.rules.iter().filter_map(|rule| match &rule.verdict {
+            Verdict::Ask(terms) => Some(terms),
+            Verdict::Allow | Verdict::Deny { .. } => None,
+        });
+        let circles = asks.chain(policy.tools.values().map(|own| &own.terms)).flat_map(|terms| &terms.circles);
+        let decides = |principal: &&Principal| principal.kind == Kind::Person && principal.can(Right::ApprovalsDecide);
+        let people: Vec<&Principal> = registry.principals.values().filter(decides).collect();
+        let missing: BTreeSet<&str> = circles
+            .flat_map(|circle| &circle.roles)
+            .filter(|role| !people.iter().any(|person| person.has_role(role)))
+            .map(String::as_str)
+            .collect();
+        if missing.is_empty() || people.is_empty() {
+            return None;
+        }
+        let roles = missing.into_iter().collect::<Vec<_>>().join(", ");
+        let found = format!("rules ask people of role {roles}, and nobody has it: only `local` can decide");
+        Some(warning("roles", found, "give somebody the role in `[[principal]]`, or mend the rule"))
     }
 
     fn approvers(&self) -> Check {

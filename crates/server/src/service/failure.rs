@@ -18,7 +18,7 @@ pub(super) fn told(failure: Failure, by: &Caller) -> Box<Problem> {
             let mut problem = with_hint(
                 Code::SourceInvalid,
                 format!("line {}: {}", fault.line, fault.text),
-                "mend the program and register it again",
+                "mend the program and run or register it again",
             );
             problem.errors.push(Fault {
                 code: Some(Code::SourceInvalid.as_str().to_owned()),

@@ -14,6 +14,8 @@ mod operate;
 pub(crate) mod problem;
 mod read;
 mod runs;
+mod settle;
+mod turn;
 mod workflows;
 
 pub(crate) use events::{AllEvents, Next, RunEvents};
@@ -40,6 +42,10 @@ pub(crate) struct Facts {
     pub(crate) carries: bool,
     pub(crate) limits: Limits,
     pub(crate) data: PathBuf,
+    /// Of the text of the configuration file.
+    pub(crate) config: Option<Digest>,
+    /// What in the configuration is valid and probably not what was meant.
+    pub(crate) doubts: Vec<String>,
     /// The guest image, or why there is none.
     pub(crate) image: Result<Digest, String>,
 }
@@ -85,7 +91,7 @@ impl Service {
             return Ok(());
         }
         let right = rights.first().map_or("", |right| right.as_str());
-        let detail = format!("{} has not the right `{right}`", by.principal.id);
+        let detail = format!("{} does not have the right `{right}`", by.principal.id);
         Err(with_hint(
             Code::NotPermitted,
             detail,

@@ -137,6 +137,7 @@ impl Service {
             reason,
             lasting: self.facts.lasting,
             workers: self.facts.carries,
+            config_digest: self.facts.config,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
         }

@@ -126,7 +126,7 @@ impl Service {
     }
 
     /// A stored text.
-    async fn text(&self, by: &Caller, run: RunId, digest: Digest) -> Answer<String> {
+    pub(super) async fn text(&self, by: &Caller, run: RunId, digest: Digest) -> Answer<String> {
         Ok(String::from_utf8_lossy(&self.body(by, run, digest).await?).into_owned())
     }
 
@@ -160,6 +160,14 @@ impl Service {
             },
             form: self.maybe_json(by, row.run, row.form.map(|form| form.digest)).await?,
             answer: self.maybe_json(by, row.run, row.answer.map(|answer| answer.digest)).await?,
+            asked: match row.asked_arguments == row.arguments.digest {
+                true => None,
+                false => Some(self.json(by, row.run, row.asked_arguments).await?),
+            },
+            settle: match row.kind() {
+                Kind::Settle => Some(self.about_settling(by, row, spec.as_deref()).await?),
+                Kind::Call | Kind::Gate => None,
+            },
             arguments,
             reasons,
         };

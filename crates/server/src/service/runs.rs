@@ -124,6 +124,7 @@ impl Service {
                     Some(body) => Some(self.json(by, id, body.digest).await?),
                     None => None,
                 },
+                seen: self.seen(by, row).await?,
             };
             items.push(view::call::call(row, bodies, receipts.get(&row.identity.text(id)).copied()));
         }

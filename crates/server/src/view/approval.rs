@@ -1,7 +1,8 @@
 //! An approval as the wire shows it (I-43).
 
 use api::approval::{
-    ApprovalKind, ApprovalStatus, Decision, Dispatch, EditRule, OnExpiry, Progress, ReasonRule, Rule, Strength, Verdict,
+    ApprovalKind, ApprovalStatus, Decision, Dispatch, EditRule, OnExpiry, Progress, ReasonRule, Rule, Settle, Strength,
+    Verdict,
 };
 use api::{Approval, Json};
 use protocol::approval::{self, Ending, Kind, Phase, Status, Vote};
@@ -13,10 +14,13 @@ use std::collections::HashMap;
 #[derive(Clone, Debug)]
 pub(crate) struct Bodies {
     pub(crate) arguments: Json,
+    /// Where an approver has edited them.
+    pub(crate) asked: Option<Json>,
     /// What the agent says about it.
     pub(crate) claim: Option<String>,
     pub(crate) form: Option<Json>,
     pub(crate) answer: Option<Json>,
+    pub(crate) settle: Option<Settle>,
     /// Reasons of votes, by digest.
     pub(crate) reasons: HashMap<Digest, String>,
 }
@@ -46,6 +50,7 @@ pub(crate) fn approval(row: &approval::Approval, about: About, bodies: Bodies) -
         claim: bodies.claim,
         arguments: bodies.arguments,
         arguments_digest: row.arguments.digest,
+        asked_arguments: bodies.asked,
         asked_arguments_digest: row.asked_arguments,
         unrenderable: row.unrenderable,
         form: bodies.form,
@@ -67,6 +72,7 @@ pub(crate) fn approval(row: &approval::Approval, about: About, bodies: Bodies) -
         decisions: row.votes.iter().map(|vote| decision(vote, &bodies.reasons)).collect(),
         answer: bodies.answer,
         dispatch: dispatch(&row.status),
+        settle: bodies.settle,
     }
 }
 
@@ -144,6 +150,7 @@ fn decision(vote: &Vote, reasons: &HashMap<Digest, String>) -> Decision {
         reason: vote.reason.and_then(|reason| reasons.get(&reason.digest).cloned()),
         at: vote.at,
         late: vote.late,
+        edited: vote.edited,
     }
 }
 

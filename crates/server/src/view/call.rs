@@ -14,6 +14,8 @@ pub(crate) struct Bodies {
     pub(crate) arguments: Json,
     /// The result if it is ok, else what was told of the refusal or error.
     pub(crate) outcome: Option<Json>,
+    /// What the last attempt saw, where the outcome is unknown.
+    pub(crate) seen: Option<String>,
 }
 
 pub(crate) fn call(row: &call::Call, bodies: Bodies, receipt: Option<ReceiptId>) -> Call {
@@ -36,6 +38,7 @@ pub(crate) fn call(row: &call::Call, bodies: Bodies, receipt: Option<ReceiptId>)
         applied: applied(row),
         code: code(row),
         detail,
+        seen: bodies.seen,
         result,
         attempts: row.gate().map_or(0, |gate| u32::from(gate.attempt)),
         receipt: receipt.map(|receipt| receipt.to_string()),

@@ -80,7 +80,12 @@ fn next(row: &Run, parts: &Parts, open: &[&Wait], around: &Around) -> Option<Str
             let due =
                 open.iter().filter_map(|wait| Some((wait.due_at?, *wait))).min_by_key(|(due, wait)| (*due, wait.id));
             due.map(|(due, wait)| match wait.owner {
-                Owner::Timer(_) => format!("At {} its timer ends and it goes on.", due.second()),
+                Owner::Timer(_) if around.carries => format!("At {} its timer ends and it goes on.", due.second()),
+                Owner::Timer(_) => format!(
+                    "At {} its timer ends; then a server, or `stasis run wait {}`, goes on with it.",
+                    due.second(),
+                    row.id
+                ),
                 Owner::Approval(id) => {
                     format!("At {} the question expires{}.", due.second(), approval(parts, id).map_or("", expiry))
                 }
@@ -175,14 +180,44 @@ fn approval(parts: &Parts, id: protocol::id::ApprovalId) -> Option<&Approval> {
 
 /// What is waited for, in a few words.
 fn what(open: &[&Wait], parts: &Parts) -> String {
-    joined(open.iter().map(|wait| match wait.owner {
-        Owner::Timer(_) => "a timer".to_owned(),
-        Owner::Approval(id) => {
-            let settle = approval(parts, id).is_some_and(|approval| approval.kind() == Kind::Settle);
-            let name = wait_name(wait, parts).unwrap_or_else(|| "a call".to_owned());
-            if settle { format!("word whether {name} happened") } else { format!("an approval of {name}") }
+    // Equal ones are counted, in the order in which the first of them was asked.
+    let mut counted: Vec<(Waited, usize)> = Vec::new();
+    for wait in open {
+        let waited = match wait.owner {
+            Owner::Timer(_) => Waited::Timer,
+            Owner::Approval(id) => {
+                let name = wait_name(wait, parts).unwrap_or_else(|| "a call".to_owned());
+                let settle = approval(parts, id).is_some_and(|approval| approval.kind() == Kind::Settle);
+                if settle { Waited::Word(name) } else { Waited::Approval(name) }
+            }
+        };
+        match counted.iter_mut().find(|(known, _)| *known == waited) {
+            Some((_, count)) => *count += 1,
+            None => counted.push((waited, 1)),
         }
-    }))
+    }
+    joined(counted.iter().map(|(waited, count)| waited.text(*count)))
+}
+
+/// What a wait is for.
+#[derive(PartialEq, Eq, Debug)]
+enum Waited {
+    Timer,
+    Approval(String),
+    Word(String),
+}
+
+impl Waited {
+    fn text(&self, count: usize) -> String {
+        match (self, count) {
+            (Waited::Timer, 1) => "a timer".to_owned(),
+            (Waited::Timer, n) => format!("{n} timers"),
+            (Waited::Approval(name), 1) => format!("an approval of {name}"),
+            (Waited::Approval(name), n) => format!("{n} approvals of {name}"),
+            (Waited::Word(name), 1) => format!("word whether {name} happened"),
+            (Waited::Word(name), n) => format!("word whether {n} calls of {name} happened"),
+        }
+    }
 }
 
 fn subject(subject: Subject) -> String {
@@ -232,5 +267,7 @@ mod tests {
         assert_eq!(say(1), "1");
         assert_eq!(say(3), "1, 2 and 3");
         assert_eq!(say(6), "1, 2, 3 and 3 others");
+        assert_eq!(Waited::Approval("mail.send".into()).text(1), "an approval of mail.send");
+        assert_eq!(Waited::Approval("mail.send".into()).text(3), "3 approvals of mail.send");
     }
 }

@@ -3,6 +3,7 @@
 use crate::house::{House, problem, told};
 use api::approval::{ApprovalQuery, ApprovalStatus, BatchItem, BatchRequest, Order};
 use api::call::{CallState, EffectQuery};
+use api::page::ListQuery;
 use api::{Approval, DecisionRequest, Json, Verdict};
 use protocol::digest::Digest;
 use protocol::run::Status;
@@ -172,6 +173,13 @@ async fn an_effect_of_which_nobody_knows_is_asked_about_and_settled_by_a_person(
     assert_eq!(listed.iter().map(|item| item.call).collect::<Vec<_>>(), [effect.call]); // I-30
     let question = house.local.approval(listed[0].approval.expect("a question")).await.unwrap();
     assert_eq!((question.kind.as_str(), question.expires_at), ("settle", None)); // C-241
+    let about = question.settle.as_ref().expect("what is known of it");
+    assert_eq!(
+        (about.attempts, about.seen.as_deref(), &about.output, &about.earlier),
+        (1, Some("exit 1"), &None, &None)
+    );
+    let calls = house.local.calls(run.id, &ListQuery::default()).await.unwrap().items;
+    assert_eq!(calls[0].seen.as_deref(), Some("exit 1"));
     let path = format!("/v1/effects/{}/settle", effect.call);
     let settle = |token: &str, decision: &str, reason: Option<&str>| {
         let body = json!({"decision": decision, "arguments_digest": question.arguments_digest, "answer": {}, "reason": reason});
@@ -185,6 +193,36 @@ async fn an_effect_of_which_nobody_knows_is_asked_about_and_settled_by_a_person(
     assert_eq!((status, &settled["status"]), (StatusCode::OK, &json!("approved")), "{settled}"); // C-162
     let run = house.ended(&run).await;
     assert_eq!((run.status, run.effects[0].applied.unwrap().as_str()), (Status::Done, "yes")); // C-238
+    // The next question about the tool shows what this one was told.
+    let again = house.run_as(&house.person("rita").await, "loses", "{}").await;
+    let question = house.pending(&again).await.pop().unwrap();
+    let earlier = question.settle.and_then(|about| about.earlier).expect("an earlier answer");
+    assert_eq!((earlier.run, earlier.result.as_str()), (run.id, "{}"));
+    house.host.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_nobody_knows_to_have_happened_comes_before_what_expires() {
+    let house = House::open().await;
+    let (_, call) = house.asking().await;
+    house.register("loses", "result = notes.lose(text='x')\n").await;
+    let run = house.run_as(&house.person("rita").await, "loses", "{}").await;
+    let settle = house.pending(&run).await.pop().expect("a question");
+    let mut query = ApprovalQuery { order: Some(Order::Expiring), limit: Some(1), ..ApprovalQuery::default() };
+    let mut walked = Vec::new();
+    loop {
+        let page = house.local.approvals(&query).await.unwrap();
+        walked.extend(page.items.iter().map(|approval| approval.id));
+        query.cursor = page.next_cursor;
+        if query.cursor.is_none() {
+            break;
+        }
+    }
+    assert_eq!(walked, [settle.id, call.id]); // I-25, I-37
+    let whole = ApprovalQuery { limit: None, cursor: None, ..query };
+    let whole = house.local.approvals(&whole).await.unwrap();
+    assert_eq!(whole.items.iter().map(|approval| approval.id).collect::<Vec<_>>(), walked); // I-25
+    assert_eq!(whole.next_cursor, None);
     house.host.shutdown().await;
 }
 

@@ -232,11 +232,11 @@ fn conclude(change: &mut Change, conclusion: Conclusion, cx: &mut Cx<'_>) -> Res
             let at = outcome.at.min(change.now);
             step::conclude(change, id, call::Outcome { gate, at, ..outcome });
         }
-        Concluded::Ambiguous { ask } => {
+        Concluded::Ambiguous { ask, seen } => {
             if call.effect != Effect::Write || !matches!(call.state, State::Dispatched(_) | State::Ambiguous(_)) {
                 return Err(Refusal::new(Code::NotDispatched, format!("{id} cannot be ambiguous")));
             }
-            settle::ambiguous(change, id);
+            settle::ambiguous(change, id, seen);
             if ask {
                 settle::ask(change, id, cx)?;
             }

@@ -117,8 +117,8 @@ fn play(world: &mut World, step: Move) {
                 0 => Concluded::Ended(ok()),
                 1 => Concluded::Ended(denied(Code::ApprovalRejected)),
                 2 => Concluded::Ended(Outcome { status: OutcomeStatus::Error, ..denied(Code::HandlerError) }),
-                3 => Concluded::Ambiguous { ask: false },
-                4 => Concluded::Ambiguous { ask: true },
+                3 => Concluded::Ambiguous { ask: false, seen: None },
+                4 => Concluded::Ambiguous { ask: true, seen: None },
                 _ => Concluded::Attempt,
             };
             drop(world.concluded(id, end));

@@ -121,7 +121,7 @@ fn a_timer_is_told_when_it_opens() {
 fn an_attempt_is_told_before_it_is_made() {
     let mut world = World::running();
     let id = world.in_flight(RecoveryClass::Idempotent);
-    world.concluded(id, Concluded::Ambiguous { ask: false }).expect("cut off");
+    world.concluded(id, Concluded::Ambiguous { ask: false, seen: None }).expect("cut off");
     let events = world.events.len();
     world.concluded(id, Concluded::Attempt).expect("recorded");
     assert_eq!(world.kinds(events), ["call.dispatched"]); // R-303 R-353

@@ -12,7 +12,7 @@ use std::time::Duration;
 fn an_unknown_outcome_is_ambiguous_until_a_person_says() {
     let mut world = World::running();
     let id = world.in_flight(RecoveryClass::Manual);
-    world.concluded(id, Concluded::Ambiguous { ask: true }).expect("recorded");
+    world.concluded(id, Concluded::Ambiguous { ask: true, seen: None }).expect("recorded");
     assert!(matches!(world.calls[&id].state, State::Ambiguous(_))); // C-121
     let question = world.calls[&id].settle.expect("C-237: asked");
     assert_eq!(world.approval(question).expires_at, None); // C-241
@@ -52,7 +52,7 @@ fn did_not_happen_sends_nothing_again() {
 fn a_failed_later_attempt_says_nothing_of_the_one_before() {
     let mut world = World::running();
     let id = world.in_flight(RecoveryClass::Idempotent);
-    world.concluded(id, Concluded::Ambiguous { ask: false }).expect("cut off");
+    world.concluded(id, Concluded::Ambiguous { ask: false, seen: None }).expect("cut off");
     world.concluded(id, Concluded::Attempt).expect("C-230: the same key again");
     // The second attempt got no connection: it told nothing, and the first is as unknown as before (C-230).
     let State::Ambiguous(gate) = &world.calls[&id].state else { panic!("C-230: still unknown") };
@@ -84,7 +84,7 @@ fn who_may_decide_the_call_may_settle_it_alone() {
     world.claim(2).expect("claimed");
     world.allow_writes();
     world.dispatch(ask.call).expect("dispatched");
-    world.concluded(ask.call, Concluded::Ambiguous { ask: true }).expect("recorded");
+    world.concluded(ask.call, Concluded::Ambiguous { ask: true, seen: None }).expect("recorded");
     let question = world.calls[&ask.call].settle.expect("asked");
     let rule = &world.approval(question).obligation;
     assert_eq!((rule.quorum, rule.roles.as_slice()), (1, ["finance".to_owned()].as_slice())); // C-240
@@ -116,7 +116,7 @@ fn what_no_hop_will_try_any_more_is_asked_at_the_end() {
     for end in ends {
         let mut world = World::running();
         let id = world.in_flight(RecoveryClass::Idempotent);
-        world.concluded(id, Concluded::Ambiguous { ask: false }).expect("cut off");
+        world.concluded(id, Concluded::Ambiguous { ask: false, seen: None }).expect("cut off");
         assert_eq!(world.calls[&id].settle, None);
         end(&mut world);
         let status = world.status();
