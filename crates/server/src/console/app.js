@@ -44,7 +44,7 @@ function tick() {
   for (const time of document.querySelectorAll('time[data-countdown]')) {
     const left = (Date.parse(time.dateTime) - now) / 1000;
     setText(time, left <= 0 ? 'expired' : fine(left));
-    time.toggleAttribute('data-soon', left < HOUR);
+    time.toggleAttribute('data-soon', left * 1000 < Number(time.dataset.countdown));
   }
 }
 

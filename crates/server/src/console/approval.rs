@@ -9,7 +9,7 @@ use super::body::{difference, exact, readable};
 use super::forms::{self, Draft};
 use super::layout::View;
 use super::text::shown;
-use super::widgets::{ago, approval_status, countdown, digest, fact, lasting, question, stamp, words};
+use super::widgets::{ago, countdown, digest, fact, lasting, question, stamp, standing, words};
 use api::approval::{ApprovalKind, ApprovalStatus, Decision, EditRule, OnExpiry, ReasonRule, Strength, Verdict};
 use api::{Approval, Json};
 use maud::{Markup, html};
@@ -23,30 +23,27 @@ pub(super) fn content(
     draft: &Draft,
     notice: Option<&Markup>,
 ) -> Markup {
-    let id = approval.id;
+    let (id, gate) = (approval.id, approval.kind == ApprovalKind::Gate);
     html! {
         div.approval {
             header.heading {
                 p.crumb { a href="/console/approvals" data-key="u" { "Approvals" } " / " code { (id) } }
-                h1 { (question(approval.kind)) " " (subject(approval)) }
+                // The title of a gate is its question, and says all that a heading has to.
+                h1 { @if approval.kind != ApprovalKind::Gate { (question(approval.kind)) " " } (subject(approval)) }
                 div #state data-live="swap" { (state(view, approval)) }
             }
             @if let Some(notice) = notice { (notice) }
             div.columns {
                 div.primary {
                     (what(approval))
+                    // The answer to a program's own question stands before its details, which may be long.
+                    @if gate { (answer(view, approval, draft)) }
                     (arguments(approval))
                     @if let Some(asked) = asked { (edited(asked, &approval.arguments)) }
                     @if let Some(claim) = &approval.claim { (said(claim)) }
                 }
                 div.secondary {
-                    div #decide data-live="form" {
-                        @if approval.status == ApprovalStatus::Pending {
-                            (forms::decide(view, approval, draft))
-                        } @else {
-                            (ended(approval))
-                        }
-                    }
+                    @if !gate { (answer(view, approval, draft)) }
                     section #rule data-live="swap" aria-labelledby="rule-title" {
                         h2 #rule-title { "Rule" }
                         (rule(approval))
@@ -65,13 +62,26 @@ pub(super) fn content(
     }
 }
 
+/// The forms in which somebody answers, or how it was answered.
+fn answer(view: &View, approval: &Approval, draft: &Draft) -> Markup {
+    html! {
+        div #decide data-live="form" {
+            @if approval.status == ApprovalStatus::Pending {
+                (forms::decide(view, approval, draft))
+            } @else {
+                (ended(approval))
+            }
+        }
+    }
+}
+
 fn state(view: &View, approval: &Approval) -> Markup {
     html! {
         p.standing {
-            (approval_status(approval.status))
+            (standing(approval))
             @if approval.status == ApprovalStatus::Pending {
                 @match approval.expires_at {
-                    Some(at) => { span.soft { " expires in " } (countdown(at, view.now)) span.soft { " at " } (stamp(at)) },
+                    Some(at) => { span.soft { " expires in " } (countdown(approval.created_at, at, view.now)) span.soft { " at " } (stamp(at)) },
                     None => span.soft { " does not expire" },
                 }
             } @else if let Some(at) = approval.decided_at {
@@ -86,8 +96,8 @@ fn what(approval: &Approval) -> Markup {
         section.what aria-label="What is asked" {
             @if approval.kind != ApprovalKind::Gate {
                 @if let Some(description) = &approval.description { p.description { (shown(description)) } }
-            } @else if let Some(title) = &approval.title {
-                p.description { bdi { (shown(title)) } }
+            } @else {
+                p.description { "The program asks, and waits for the answer." }
             }
             p.context {
                 @if approval.kind != ApprovalKind::Gate { "Version " code { (shown(&approval.tool_version)) } ", asked by " } @else { "Asked by " }
@@ -101,6 +111,16 @@ fn what(approval: &Approval) -> Markup {
                     "The call was sent and its outcome was lost. Find out in the other system whether it happened; "
                     "the run goes on with what you say here."
                 }
+                @if let Some(settle) = &approval.settle {
+                    p {
+                        "Sent " @if settle.attempts == 1 { "once" } @else { (settle.attempts) " times" } "; the last attempt saw "
+                        @match &settle.seen {
+                            Some(seen) => b { bdi { (shown(seen)) } },
+                            None => "nothing: its process ended before an answer was stored",
+                        }
+                        "."
+                    }
+                }
             }
         }
     }
@@ -109,7 +129,7 @@ fn what(approval: &Approval) -> Markup {
 fn arguments(approval: &Approval) -> Markup {
     html! {
         section.arguments aria-labelledby="arguments-title" {
-            h2 #arguments-title {
+            h2 #arguments-title data-live="swap" {
                 @match (approval.kind, approval.status) {
                     (ApprovalKind::Call, ApprovalStatus::Pending) => "Arguments, exactly as they will be sent",
                     (ApprovalKind::Settle, _) => "Arguments, exactly as they were sent",
@@ -120,11 +140,17 @@ fn arguments(approval: &Approval) -> Markup {
             @if approval.unrenderable {
                 p.notice.bad { "These arguments are too long or too opaque to be judged by eye. Approving them has to be said apart." }
             }
-            (exact(&approval.arguments))
-            p.under { (digest(approval.arguments_digest)) span.soft { " is the digest of these bytes" } }
-            details open[!approval.unrenderable] {
-                summary { "The same, to read" }
+            @if approval.kind == ApprovalKind::Gate {
                 (readable(&approval.arguments))
+                details { summary { "Byte for byte" } (exact(&approval.arguments)) }
+                p.under { (digest(approval.arguments_digest)) span.soft { " is the digest of these bytes" } }
+            } @else {
+                (exact(&approval.arguments))
+                p.under { (digest(approval.arguments_digest)) span.soft { " is the digest of these bytes" } }
+                details open[!approval.unrenderable] {
+                    summary { "The same, to read" }
+                    (readable(&approval.arguments))
+                }
             }
         }
     }
@@ -157,6 +183,9 @@ fn ended(approval: &Approval) -> Markup {
         ApprovalStatus::Rejected if settle => "It did not happen.",
         ApprovalStatus::Cancelled if settle => "Given up: nobody will find out.",
         ApprovalStatus::Pending => "Pending",
+        ApprovalStatus::Approved if approval.arguments_digest != approval.asked_arguments_digest => {
+            "Approved with an edit"
+        }
         ApprovalStatus::Approved => "Approved",
         ApprovalStatus::Rejected => "Rejected",
         ApprovalStatus::Expired => "Expired: nobody decided in time, nothing was approved.",
@@ -266,6 +295,7 @@ fn history(view: &View, approval: &Approval) -> Markup {
 
 fn vote(decision: &Decision) -> Markup {
     let did = match decision.verdict {
+        Verdict::Approve if decision.edited => "approved with an edit",
         Verdict::Approve => "approved",
         Verdict::Reject => "rejected",
         Verdict::Abstain => "abstained",

@@ -6,14 +6,14 @@
 use super::body::summary;
 use super::layout::View;
 use super::text::{brief, shown};
-use super::widgets::{ago, approval_status, countdown};
+use super::widgets::{ago, countdown, standing};
 use api::approval::{ApprovalKind, ApprovalQuery, ApprovalStatus, Order, Rule};
 use api::{Approval, Page};
 use maud::{Markup, html};
 
 /// The orders of the list, as the link names them.
 const ORDERS: [(Order, &str, &str); 3] = [
-    (Order::Expiring, "expiring", "Expiring first"),
+    (Order::Expiring, "expiring", "Most urgent first"),
     (Order::Oldest, "oldest", "Oldest first"),
     (Order::Newest, "newest", "Newest first"),
 ];
@@ -146,7 +146,9 @@ fn card(view: &View, approval: &Approval) -> Markup {
         li.card id=(approval.id) {
             a.cover href=(format!("/console/approvals/{}", approval.id)) {
                 span.subject { (subject(approval)) }
-                @if approval.kind == ApprovalKind::Settle { " " span.tag.warn { "outcome unknown" } }
+                @if approval.kind == ApprovalKind::Settle {
+                    " " @if pending { span.tag.warn { "did it happen?" } } @else { span.tag { "outcome asked" } }
+                }
                 @if approval.kind == ApprovalKind::Gate { " " span.tag { "question" } }
                 @if approval.revision > 1 { " " span.tag { "edited" } }
                 @if approval.unrenderable { " " span.tag.warn { "cannot be shown plainly" } }
@@ -159,11 +161,11 @@ fn card(view: &View, approval: &Approval) -> Markup {
             p.due {
                 @if pending {
                     @match approval.expires_at {
-                        Some(at) => { span.soft { "expires in " } (countdown(at, view.now)) },
+                        Some(at) => { span.soft { "expires in " } (countdown(approval.created_at, at, view.now)) },
                         None => span.soft { "does not expire" },
                     }
                 } @else {
-                    (approval_status(approval.status))
+                    (standing(approval))
                     @if let Some(at) = approval.decided_at { " " (ago(at, view.now)) }
                 }
             }

@@ -36,6 +36,7 @@ impl Signed {
         View {
             subject: principal.id.clone(),
             name: principal.name.clone(),
+            principal: principal.clone(),
             csrf: self.0.csrf.clone(),
             now: app.service.now(),
         }

@@ -4,8 +4,9 @@
 //! is decided here: a form becomes a [`DecisionRequest`] or faults that stand beside the field they are about, and what
 //! was typed comes back with them.
 
+use super::approvals::{deciders, progress};
 use super::body::{editable, exact};
-use super::layout::{View, csrf};
+use super::layout::{Bar, View, csrf};
 use super::text::shown;
 use api::approval::{ApprovalKind, DecisionRequest, EditRule, ReasonRule, Verdict};
 use api::{Approval, Json, Problem};
@@ -132,17 +133,22 @@ impl DecisionForm {
 
 /// The forms of a pending approval.
 pub(super) fn decide(view: &View, approval: &Approval, draft: &Draft) -> Markup {
-    let own = [Some(approval.requester.as_str()), approval.acts_for.as_deref()].contains(&Some(view.subject.as_str()));
+    if let Err(bar) = view.may_decide(approval) {
+        return barred(approval, bar, draft);
+    }
+    // An edit voids the votes before it.
+    let since = approval.decisions.iter().rposition(|decision| decision.edited).unwrap_or(0);
+    let said = approval.decisions[since..].iter().rev().find(|decision| decision.principal == view.subject);
     html! {
         section aria-labelledby="decide-title" {
             h2 #decide-title { "Your answer" }
-            @if own && approval.rule.separate_requester && approval.kind != ApprovalKind::Settle {
-                p.notice.note { "This was asked for in your name, so somebody else has to decide it." }
+            @if let Some(said) = said {
+                p.notice.note #said { (voted(said.verdict)) " " (progress(approval)) ". You may still change your answer." }
             }
             (faults(draft, Field::All))
             form.decide method="post" action=(action(approval)) {
                 (hidden(view, approval))
-                @if approval.kind == ApprovalKind::Settle { (result_field(draft)) }
+                @if approval.kind == ApprovalKind::Settle { (result_field(approval, draft)) }
                 @if let Some(form) = &approval.form { (answer_field(form, draft)) }
                 @if approval.unrenderable { (unrenderable_field(draft)) }
                 (reason_field(approval, draft, "reason"))
@@ -150,7 +156,7 @@ pub(super) fn decide(view: &View, approval: &Approval, draft: &Draft) -> Markup 
                     @if approval.kind == ApprovalKind::Settle {
                         (button("happened", "primary", "It happened"))
                         (button("did_not_happen", "danger", "It did not happen"))
-                        (button("give_up", "", "Give up"))
+                        (button("give_up", "", "Give up: the run fails"))
                     } @else {
                         (button("approve", "primary", "Approve"))
                         (button("reject", "danger", "Reject"))
@@ -160,6 +166,29 @@ pub(super) fn decide(view: &View, approval: &Approval, draft: &Draft) -> Markup 
             }
             @if approval.kind == ApprovalKind::Call && approval.rule.edit != EditRule::No { (edit(view, approval, draft)) }
         }
+    }
+}
+
+/// For somebody who may look and not decide: who may.
+fn barred(approval: &Approval, bar: Bar, draft: &Draft) -> Markup {
+    html! {
+        section aria-labelledby="decide-title" {
+            h2 #decide-title { "Who answers" }
+            (faults(draft, Field::All))
+            @match bar {
+                Bar::Own => p.notice.note { "This was asked for in your name, so somebody else has to decide it: " (deciders(&approval.rule)) "." },
+                Bar::NotAsked => p.notice.note { "You may look at this; it is decided by " (deciders(&approval.rule)) "." },
+            }
+        }
+    }
+}
+
+const fn voted(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Approve => "You approved.",
+        Verdict::Reject => "You rejected.",
+        Verdict::Abstain => "You abstained.",
+        Verdict::Happened | Verdict::DidNotHappen | Verdict::GiveUp => "You answered.",
     }
 }
 
@@ -198,10 +227,21 @@ fn reason_field(approval: &Approval, draft: &Draft, id: &str) -> Markup {
     }
 }
 
-fn result_field(draft: &Draft) -> Markup {
+fn result_field(approval: &Approval, draft: &Draft) -> Markup {
+    let settle = approval.settle.as_ref();
+    let (output, earlier) = (settle.and_then(|s| s.output.as_ref()), settle.and_then(|s| s.earlier.as_ref()));
     html! {
         div.field {
-            label for="answer" { "Result, if it happened " span.soft { "JSON; what the call gave back" } }
+            label for="answer" { "Result, if it happened " span.soft { "JSON; what the call would have given back" } }
+            @match output {
+                Some(schema) => details open { summary { "It has to fit" } (exact(schema)) },
+                None => p.soft {
+                    "This tool declares no output schema: give what it would have answered. The program reads it."
+                },
+            }
+            @if let Some(earlier) = earlier {
+                details open { summary { "What an earlier call of it answered" } (exact(&earlier.result)) }
+            }
             textarea.code id="answer" name="answer" rows="3" spellcheck="false" { (draft.answer.as_deref().unwrap_or("")) }
             (faults(draft, Field::Answer))
         }

@@ -5,7 +5,9 @@
 
 use super::assets;
 use super::text::shown;
+use api::Approval;
 use maud::{DOCTYPE, Markup, html};
+use protocol::principal::{Principal, Right};
 use protocol::time::Time;
 
 /// Who looks at a page, and when: what every page of a signed-in person needs.
@@ -15,9 +17,35 @@ pub(super) struct View {
     pub subject: String,
     /// The name that is shown.
     pub name: String,
+    /// Who they are to the rules: what they may not do is not offered.
+    pub principal: Principal,
     /// The anti-forgery token that every form of the page carries (C-221).
     pub csrf: String,
     pub now: Time,
+}
+
+impl View {
+    /// Whether the person could decide this as it stands. The service checks it again; this only keeps from offering in vain.
+    pub(super) fn may_decide(&self, approval: &Approval) -> Result<(), Bar> {
+        let rule = &approval.rule;
+        let named = rule.principals.contains(&self.subject);
+        if !self.principal.can(Right::ApprovalsDecide)
+            || !(named || rule.roles.iter().any(|role| self.principal.has_role(role)))
+        {
+            return Err(Bar::NotAsked);
+        }
+        let own = approval.requester == self.subject || approval.acts_for.as_deref() == Some(&*self.subject);
+        if own && rule.separate_requester { Err(Bar::Own) } else { Ok(()) }
+    }
+}
+
+/// Why somebody may not decide.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Bar {
+    /// The rule asks others.
+    NotAsked,
+    /// It was asked for in their name.
+    Own,
 }
 
 /// The section that a page belongs to.

@@ -142,7 +142,7 @@ fn after(view: &View, approval: &Approval, said: Said) -> Option<Markup> {
                 Tone::Good,
                 &html! {
                     "Recorded: " b { (words(own.verdict.as_str())) } "."
-                    @if more { " More people have to answer before it is decided." }
+                    @if more { " More people have to answer before it is decided: " (inbox::progress(approval)) "." }
                 },
             ))
         }

@@ -5,13 +5,14 @@
 
 use super::body::{readable, summary};
 use super::layout::{View, csrf};
-use super::runs::waits;
+use super::runs::{unknown, waits};
 use super::text::shown;
 use super::timeline::{Timeline, picture};
 use super::widgets::{ago, digest, fact, lasting, outcome_hue, run_status, span, stamp, state, words};
 use api::run::{Clocks, Effect, Failure};
-use api::{Approval, Call, Event, Explain, LogLine, Run};
+use api::{Approval, Call, Event, Explain, Json, LogLine, Run};
 use maud::{Markup, html};
+use protocol::principal::Right;
 use std::time::Duration;
 
 /// What the page is made from, read in one go.
@@ -38,7 +39,7 @@ pub(super) fn content(view: &View, facts: &Facts, notice: Option<&Markup>) -> Ma
             h1 { (shown(&run.workflow)) " " span.soft { "@" (run.revision) } }
             div #state data-live="swap" {
                 p.standing {
-                    (run_status(run.status)) span.soft { "for " (lasting(run.since_at, view.now)) }
+                    (run_status(run.status)) @if unknown(run) { " " span.tag.warn { "outcome unknown" } } " " span.soft { "for " (lasting(run.since_at, view.now)) }
                     @if !run.waiting_for.is_empty() { span.soft { "waits for" } (waits(view, &run.waiting_for)) }
                  }
             }
@@ -46,7 +47,7 @@ pub(super) fn content(view: &View, facts: &Facts, notice: Option<&Markup>) -> Ma
         @if let Some(notice) = notice { (notice) }
         div.columns {
             div.primary {
-                div #why data-live="swap" { (why(facts)) }
+                div #why data-live="swap" { (why(view, facts)) }
                 section #timeline data-live="quiet" aria-labelledby="timeline-title" {
                     h2 #timeline-title { "Timeline" }
                     (picture(&Timeline::of(run, &facts.events, &facts.calls, view.now)))
@@ -58,7 +59,7 @@ pub(super) fn content(view: &View, facts: &Facts, notice: Option<&Markup>) -> Ma
             }
             div.secondary {
                 div #actions data-live="swap" {
-                    @if !run.status.is_final() && !run.status.is_stopping() {
+                    @if !run.status.is_final() && !run.status.is_stopping() && view.principal.can(Right::RunsCancel) {
                         p.buttons { a.button.danger href=(format!("/console/runs/{}/cancel", run.id)) { "Cancel this run" } }
                     }
                 }
@@ -71,7 +72,7 @@ pub(super) fn content(view: &View, facts: &Facts, notice: Option<&Markup>) -> Ma
 }
 
 /// The sentences of `explain`, the questions that are open, and how it ended.
-fn why(facts: &Facts) -> Markup {
+fn why(view: &View, facts: &Facts) -> Markup {
     let (run, explain) = (&facts.run, &facts.explain);
     html! {
         section.why aria-label="Why it is here" {
@@ -88,7 +89,9 @@ fn why(facts: &Facts) -> Markup {
                 ul.open-questions {
                     @for approval in &facts.approvals {
                         li {
-                            a.button.primary href=(format!("/console/approvals/{}", approval.id)) { "Decide" }
+                            a.button.primary href=(format!("/console/approvals/{}", approval.id)) {
+                                @if view.may_decide(approval).is_ok() { "Decide" } @else { "Look at it" }
+                            }
                             " " code { (shown(&approval.tool)) } " " span.summary { (summary(&approval.arguments)) }
                         }
                     }
@@ -173,10 +176,21 @@ fn call_row(view: &View, call: &Call) -> Markup {
             td role="cell" {
                 (readable(&call.arguments))
                 @if let Some(result) = &call.result { details { summary { "Result" } (readable(result)) } }
-                @if let Some(detail) = &call.detail { details { summary { "Detail" } (readable(detail)) } }
+                @if let Some(detail) = &call.detail { (reason(detail)) }
+                @if let Some(seen) = &call.seen { p.reason { span.soft { "last attempt saw " } bdi { (lines(seen)) } } }
             }
             td.wide role="cell" { (ago(call.created_at, view.now)) @if call.attempts > 1 { span.soft { ", " (call.attempts) " attempts" } } }
         }
+    }
+}
+
+/// What the other side said, in its own words; all that is told beside it can be opened.
+fn reason(detail: &Json) -> Markup {
+    let value = super::body::value(detail);
+    let said = value.as_ref().and_then(|value| value.get("detail")?.as_str());
+    html! {
+        @if let Some(said) = said { p.reason { bdi { (lines(said)) } } }
+        @else { details { summary { "Detail" } (readable(detail)) } }
     }
 }
 

@@ -4,7 +4,7 @@ use super::forms::encoded;
 use super::layout::View;
 use super::text::{brief, shown};
 use super::widgets::{ago, countdown, run_status, words};
-use api::run::{RunQuery, WaitingFor};
+use api::run::{CallOutcome, RunQuery, WaitingFor};
 use api::{Page, Run};
 use maud::{Markup, html};
 use protocol::run::Status;
@@ -71,7 +71,7 @@ fn table(view: &View, page: &Page<Run>) -> Markup {
             tbody role="rowgroup" data-keys="list" {
                 @for run in &page.items {
                     tr id=(run.id) role="row" {
-                        td role="cell" { (run_status(run.status)) @if !run.paused.is_empty() { " " span.tag { "paused" } } }
+                        td role="cell" { (run_status(run.status)) @if unknown(run) { " " span.tag.warn { "outcome unknown" } } @if !run.paused.is_empty() { " " span.tag { "paused" } } }
                         td role="cell" {
                             a.cover href=(format!("/console/runs/{}", run.id)) { (shown(&run.workflow)) }
                             span.soft { " @" (run.revision) }
@@ -88,6 +88,11 @@ fn table(view: &View, page: &Page<Run>) -> Markup {
     }
 }
 
+/// Whether nobody knows yet if one of its calls happened.
+pub(super) fn unknown(run: &Run) -> bool {
+    run.effects.iter().any(|effect| effect.outcome == Some(CallOutcome::Ambiguous))
+}
+
 /// What a run waits for, the first two of it.
 pub(super) fn waits(view: &View, waits: &[WaitingFor]) -> Markup {
     html! {
@@ -96,7 +101,7 @@ pub(super) fn waits(view: &View, waits: &[WaitingFor]) -> Markup {
                 (wait.kind.as_str())
                 @if let Some(name) = &wait.name { " " code { (brief(name, 40)) } }
                 @if let Some(tier) = wait.tier { " " span.tag { (tier.as_str()) } }
-                @if let Some(at) = wait.due_at { span.soft { ", " (countdown(at, view.now)) " left" } }
+                @if let Some(at) = wait.due_at { span.soft { ", " (countdown(wait.since_at, at, view.now)) " left" } }
             }
         }
         @if waits.len() > 2 { span.soft { (waits.len() - 2) " more" } }

@@ -5,6 +5,7 @@ use super::run::Facts;
 use super::timeline::Timeline;
 use api::{Approval, Call, Event, Json, LogLine, Run};
 use protocol::digest::Digest;
+use protocol::principal::{DEFAULT_NAMESPACE, Kind, Principal, Rights};
 use protocol::time::Time;
 use std::time::Duration;
 
@@ -43,7 +44,16 @@ const EXPLAIN: &str = r#"{"run":"run_01m8nwmbe0e00bsaekf59edd1r","status":"runni
 /// Maria, two and a half hours after the run began.
 pub(super) fn view() -> View {
     let now = START + Duration::from_secs(9_000);
-    View { subject: "maria".into(), name: "Maria K.".into(), csrf: "token-of-the-form".into(), now }
+    let principal = Principal {
+        id: "maria".into(),
+        name: "Maria K.".into(),
+        kind: Kind::Person,
+        namespace: DEFAULT_NAMESPACE.into(),
+        partition: None,
+        roles: ["finance"].into_iter().collect(),
+        rights: Rights::default_of(Kind::Person),
+    };
+    View { subject: "maria".into(), name: "Maria K.".into(), principal, csrf: "token-of-the-form".into(), now }
 }
 
 pub(super) fn run() -> Run {

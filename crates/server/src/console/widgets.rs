@@ -3,6 +3,7 @@
 //! A colour never stands alone: each state has its word and its shape too (I-51). Times are written by the server for
 //! readers without script, and kept current by the script where there is one.
 
+use api::Approval;
 use api::approval::{ApprovalKind, ApprovalStatus};
 use api::run::CallOutcome;
 use maud::{Markup, html};
@@ -90,6 +91,16 @@ pub(super) fn approval_status(status: ApprovalStatus) -> Markup {
     state(hue, status.as_str())
 }
 
+/// Where an approval stands; of a question what became of a call, what was answered.
+pub(super) fn standing(approval: &Approval) -> Markup {
+    match (approval.kind, approval.status) {
+        (ApprovalKind::Settle, ApprovalStatus::Approved) => state(Hue::Good, "it happened"),
+        (ApprovalKind::Settle, ApprovalStatus::Rejected) => state(Hue::Ended, "it did not happen"),
+        (ApprovalKind::Settle, ApprovalStatus::Cancelled) => state(Hue::Bad, "given up"),
+        (_, status) => approval_status(status),
+    }
+}
+
 pub(super) const fn outcome_hue(outcome: CallOutcome) -> Hue {
     match outcome {
         CallOutcome::Ok => Hue::Good,
@@ -123,11 +134,16 @@ pub(super) fn lasting(at: Time, now: Time) -> Markup {
     html! { time datetime=(at) title=(at) data-lasting { (span(now.since(at))) } }
 }
 
-/// What is left until `at`, to the second; the script counts it down.
-pub(super) fn countdown(at: Time, now: Time) -> Markup {
-    let left = at.since(now);
+/// The end of a lease is near in its last tenth, and in no more than its last ten minutes.
+fn alarm(from: Time, at: Time) -> Duration {
+    (at.since(from) / 10).min(Duration::from_secs(600))
+}
+
+/// What is left until `at` of the time since `from`, to the second; the script counts it down.
+pub(super) fn countdown(from: Time, at: Time, now: Time) -> Markup {
+    let (left, alarm) = (at.since(now), alarm(from, at));
     html! {
-        time.countdown datetime=(at) title=(at) data-countdown data-soon[left < Duration::from_secs(3600)] {
+        time.countdown datetime=(at) title=(at) data-countdown=(alarm.as_millis()) data-soon[left < alarm] {
             @if left.is_zero() { "expired" } @else { (span_fine(left)) }
         }
     }
@@ -205,6 +221,9 @@ mod tests {
         assert_eq!(text(3 * 86_400_000 + 3_600_000), ("3 d".into(), "3 d 01 h".into()));
         let (early, late) = (Time::from_millis(0), Time::from_millis(120_000));
         assert_eq!((relative(early, late), relative(late, early)), ("2 min ago".into(), "in 2 min".into()));
+        let hours = |h: u64| Time::from_millis(i64::try_from(h * 3_600_000).unwrap());
+        assert_eq!(alarm(hours(0), hours(24)), Duration::from_secs(600));
+        assert_eq!(alarm(hours(0), hours(1)), Duration::from_secs(360));
         assert_eq!(short_stamp(Time::from_millis(1_500)), "1970-01-01 00:00:01 UTC");
     }
 }

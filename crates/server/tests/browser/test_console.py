@@ -67,6 +67,12 @@ http = { method = "POST", url = "http://127.0.0.1:9200/mails" }
 approval = "never"
 
 [[principal]]
+id = "vera"
+name = "Vera"
+kind = "person"
+rights = ["runs:read"]
+
+[[principal]]
 id = "ben"
 name = "Ben"
 kind = "person"
@@ -249,7 +255,7 @@ class ConsoleTest(unittest.TestCase):
         cls.server = Server()
         cls.addClassCleanup(cls.server.close)
         cls.driver = cls.enterClassContext(Driver())
-        cls.tokens = {name: cls.server.token_of(name) for name in ("maria", "ben")}
+        cls.tokens = {name: cls.server.token_of(name) for name in ("maria", "ben", "vera")}
 
     def page(self, who="maria", to="/console/approvals", **options):
         """A browser in which somebody is signed in by token."""
@@ -349,6 +355,7 @@ class ConsoleTest(unittest.TestCase):
         difference = page.find(".difference").text
         self.assertIn("150", difference)  # C-186
         self.assertIn("75.50", difference)  # C-186
+        self.assertIn("approved with an edit", page.find("#history").text)
 
     def test_a_long_edit_arrives_whole(self):
         run, approval = self.server.ask("other", {"to": "long@customers.example", "body": "x"})
@@ -384,6 +391,7 @@ class ConsoleTest(unittest.TestCase):
         self.open(maria, approval)
         maria.find("#approve").click()
         maria.wait_for_text("More people have to answer")
+        self.assertIn("You approved. 1 of 2 approved", maria.find("#said").text)
         ben.wait_for_text("1 of 2")  # I-51
         self.assertEqual(self.status(approval), "pending")  # C-180
         self.assertEqual(self.server.mails("quorum@customers.example"), [])
@@ -397,17 +405,35 @@ class ConsoleTest(unittest.TestCase):
         page = self.page("local")
         self.open(page, approval)
         self.assertIn("somebody else has to decide", page.text)
-        page.find("#approve").click()
-        page.find(".fault")
+        self.assertEqual(page.find_all("#approve"), [])
+        fields = {"decision": "approve", "digest": approval["arguments_digest"]}
+        fields["csrf"] = page.find(".who input[name=csrf]").attribute("value")
+        headers = {"Cookie": f"stasis_session={page.cookies()[0]['value']}", "Origin": self.server.url}
+        status, _, body = self.server.post(f"/console/approvals/{approval['id']}/decisions", fields, headers)
+        self.assertEqual(status, 403)
+        self.assertIn("local asked for this and cannot decide it", body)
         self.assertEqual(self.status(approval), "pending")  # C-293
         self.assertEqual(self.server.approval(approval["id"])["decisions"], [])  # C-293
+
+    def test_who_may_only_look_is_offered_nothing_to_decide(self):
+        run, approval = self.server.ask("other", {"to": "looked@customers.example", "body": "x"})
+        page = self.page("vera", to=f"/console/runs/{run}")
+        self.assertEqual(page.find_all("#actions a"), [])
+        self.assertEqual(page.find("#why .button").text, "Look at it")
+        page.find("#why .button").click()
+        page.wait_for_text("it is decided by role finance")
+        self.assertEqual(page.find_all("#approve"), [])
 
     def test_a_question_of_a_program_is_answered_in_its_form(self):
         run = self.server.run("gate", {})
         approval = self.server.question(run)
         page = self.page()
         self.open(page, approval)
-        self.assertIn("Which order does the customer mean?", page.find("h1").text)
+        self.assertEqual(page.find("h1").text, "Which order does the customer mean?")
+        page.size(360, 740)
+        self.assertLess(page.run("return document.getElementById('answer').getBoundingClientRect().top"), 740)
+        self.assertEqual(page.find(".who .name").text, "Maria K.")
+        page.size(1440, 900)
         self.assertEqual(json.loads(page.find("#answer").value), {"order_id": ""})
         page.find("#answer").clear()
         page.find("#answer").type('{"order_id": 7}')
@@ -422,17 +448,30 @@ class ConsoleTest(unittest.TestCase):
         self.assertEqual(self.server.ended(run)["result"], {"answer": {"order_id": "o-8"}})
 
     def test_a_call_whose_outcome_was_lost_is_settled_by_who_found_out(self):
+        _, later = self.server.ask("brief", {"to": "urgent@customers.example", "body": "x"})
         run = self.server.run("lost", {})
         approval = self.server.question(run)
         page = self.page("local")
+        self.assertEqual(page.find(".cards > li").attribute("id"), approval["id"])
+        self.assertIn("did it happen?", page.find(f"#{approval['id']}").text)
+        page.open(self.server.url + "/console/runs")
+        self.assertIn("outcome unknown", page.find(f"#{run}").text)
         self.open(page, approval)
         page.wait_for_text("Did this call happen?")
         self.assertEqual(page.find_all("#approve"), [])
+        self.assertIn("the last attempt saw", page.text)
+        self.assertIn("declares no output schema", page.text)
+        self.assertIn("the run fails", page.find("#give_up").text)
         page.find("#answer").type('{"id": "mail-1"}')
         page.find("#reason").type("it is in their outbox")
         page.find("#happened").click()
         page.wait_for_text("It happened.")
         self.assertEqual(self.server.ended(run)["result"], {"sent": {"id": "mail-1"}})
+        page.open(self.server.url + "/console/approvals?status=all&order=newest")
+        self.assertIn("it happened", page.find(f"#{approval['id']}").text)
+        self.assertNotIn("did it happen?", page.find(f"#{approval['id']}").text)
+        page.open(self.server.url + "/console/runs")
+        self.assertNotIn("outcome unknown", page.find(f"#{run}").text)
 
     # Twice, late, and again
 
