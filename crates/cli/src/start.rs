@@ -43,6 +43,9 @@ fn usage(error: &clap::Error) -> Failure {
     let what = what.strip_prefix("error: ").unwrap_or(what);
     let help = rest.lines().map(str::trim).filter(|line| !line.is_empty());
     let hint: Vec<&str> = help.collect();
+    if what.contains("'--json'") {
+        return Failure::usage_with_hint(what, "the form of the result is --output json (or ndjson, table)");
+    }
     Failure::usage_with_hint(what, hint.join("; "))
 }
 
@@ -98,6 +101,8 @@ mod tests {
         let problem = failure.problem.unwrap();
         assert_eq!(problem.code, "invalid_request");
         assert!(problem.detail.contains("run_nonsense"), "{}", problem.detail);
+        let json = refused(&["stasis", "run", "list", "--json"]).problem.unwrap();
+        assert!(json.hint.unwrap().contains("--output json")); // I-15
     }
 
     #[test]
@@ -112,7 +117,7 @@ mod tests {
     fn every_command_has_help_with_examples() {
         fn leaves(command: &clap::Command, path: &str, missing: &mut Vec<String>) {
             let example = command.get_after_help().is_some_and(|help| help.to_string().contains("Example"));
-            if command.get_subcommands().next().is_none() && !example {
+            if !example {
                 missing.push(path.to_owned());
             }
             for sub in command.get_subcommands() {

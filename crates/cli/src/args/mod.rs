@@ -88,6 +88,7 @@ pub(crate) enum Command {
     Serve(Serve),
     /// Register and inspect workflows
     #[command(subcommand, arg_required_else_help = true)]
+    #[command(after_help = "Examples:\n  stasis workflow register refund.py\n  stasis workflow list")]
     Workflow(workflow::Workflow),
     /// List approvals, the pending ones unless told
     Approvals(approval::Approvals),
@@ -97,18 +98,25 @@ pub(crate) enum Command {
     Reject(approval::Reject),
     /// Look at one approval, or abstain from it
     #[command(subcommand, arg_required_else_help = true)]
+    #[command(after_help = "Example:\n  stasis approval show apr_01m8nwmc7ce009jh69rck9w39q")]
     Approval(approval::ApprovalVerb),
     /// List effects and settle those whose outcome nobody knows
     #[command(subcommand, arg_required_else_help = true)]
+    #[command(
+        after_help = "Examples:\n  stasis effect list --ambiguous\n  stasis effect settle call_01m8nwmc7be00865rzyjka792g --did-not-happen --reason 'asked the bank'"
+    )]
     Effect(operate::Effect),
     /// List the guests that are alive
     #[command(subcommand, arg_required_else_help = true)]
+    #[command(after_help = "Example:\n  stasis guest list")]
     Guest(operate::Guest),
     /// List, show and withdraw tools
     #[command(subcommand, arg_required_else_help = true)]
+    #[command(after_help = "Examples:\n  stasis tool list\n  stasis tool show payments.refund")]
     Tool(operate::Tool),
     /// Make, list and revoke tokens
     #[command(subcommand, arg_required_else_help = true)]
+    #[command(after_help = "Example:\n  stasis token new --principal maria")]
     Token(operate::Token),
     /// Check store, clock, kernel, guest image and approvers
     #[command(after_help = "Exits 1 if a check fails.\n\nExamples:\n  stasis doctor\n  stasis doctor --output json")]
@@ -118,12 +126,16 @@ pub(crate) enum Command {
     Init(operate::Init),
     /// Check the configuration, or print an example of it
     #[command(subcommand, arg_required_else_help = true)]
+    #[command(after_help = "Examples:\n  stasis config check\n  stasis config example > stasis.toml")]
     Config(operate::Config),
     /// Print shell completions
     #[command(
         after_help = "Examples:\n  stasis completions bash > /etc/bash_completion.d/stasis\n  stasis completions fish | source"
     )]
-    Completions { shell: clap_complete::Shell },
+    Completions {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
 }
 
 #[derive(Args, Debug)]

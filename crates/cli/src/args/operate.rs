@@ -22,12 +22,16 @@ pub(crate) enum Effect {
     #[command(after_help = "Examples:
   stasis effect settle call_01m8nwmc7be00865rzyjka792g --happened '{\"id\":\"r-1\"}' --reason 'seen in the ledger'
   stasis effect settle call_01m8nwmc7be00865rzyjka792g --did-not-happen --reason 'asked the bank'
-  stasis effect settle call_01m8nwmc7be00865rzyjka792g --give-up --reason 'nobody can tell'")]
+  stasis effect settle call_01m8nwmc7be00865rzyjka792g --give-up --reason 'nobody can tell'
+
+The program goes on with the result that --happened gives, so it has to look like one of the tool's: `stasis approval show`
+of the question says what it has to fit. Exits 0 whenever the answer stands, whatever the run then does.")]
     Settle(Settle),
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct Settle {
+    /// The call's id
     pub(crate) call: CallId,
     #[command(flatten)]
     pub(crate) answer: SettleAnswer,
@@ -68,12 +72,14 @@ pub(crate) enum Tool {
     /// Show a tool
     #[command(after_help = "Examples:\n  stasis tool show payments.refund\n  stasis tool show payments.refund@1")]
     Show {
+        /// The tool, in one version or all
         #[arg(value_name = "NAME[@VERSION]")]
         name: String,
     },
     /// Refuse its calls from now on, in running plans too
     #[command(after_help = "Example:\n  stasis tool withdraw payments.refund@1 --reason 'wrong account'")]
     Withdraw {
+        /// The tool, in one version or all
         #[arg(value_name = "NAME[@VERSION]")]
         name: String,
     },
@@ -86,6 +92,7 @@ pub(crate) enum Token {
         after_help = "Examples:\n  stasis token new --principal maria\n  stasis token new --principal ci --right runs:start --right runs:read --expires 30d"
     )]
     New {
+        /// Whose it is: the id of a `[[principal]]`
         #[arg(long, value_name = "P")]
         principal: String,
         /// One of the principal's rights; may be repeated [default: all of them]
@@ -103,7 +110,10 @@ pub(crate) enum Token {
     },
     /// Revoke a token
     #[command(after_help = "Example:\n  stasis token revoke tok_01m8nwmc7be00865rzyjka792g")]
-    Revoke { id: TokenId },
+    Revoke {
+        /// The token's id
+        id: TokenId,
+    },
 }
 
 #[derive(Args, Debug)]

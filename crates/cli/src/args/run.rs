@@ -48,7 +48,10 @@ pub(crate) enum RunVerb {
     List(List),
     /// Show a run: status, waits, calls, effects, clocks
     #[command(after_help = "Example:\n  stasis run show run_01m8nwmbe0e00bsaekf59edd1r")]
-    Show { run: RunId },
+    Show {
+        /// The run's id
+        run: RunId,
+    },
     /// Wait for a run's next stop or its end; without a server this carries the run on
     #[command(
         after_help = "Exits as `stasis run FILE` does.\n\nExamples:\n  stasis run wait run_01m8nwmbe0e00bsaekf59edd1r\n  stasis run wait run_01m8nwmbe0e00bsaekf59edd1r --until terminal --timeout 10m"
@@ -62,6 +65,7 @@ pub(crate) enum RunVerb {
     /// List a run's tool calls
     #[command(after_help = "Example:\n  stasis run calls run_01m8nwmbe0e00bsaekf59edd1r")]
     Calls {
+        /// The run's id
         run: RunId,
         #[command(flatten)]
         paging: Paging,
@@ -73,10 +77,16 @@ pub(crate) enum RunVerb {
     Events(Follow),
     /// Say why a run is where it is, and what would move it
     #[command(after_help = "Example:\n  stasis run explain run_01m8nwmbe0e00bsaekf59edd1r")]
-    Explain { run: RunId },
+    Explain {
+        /// The run's id
+        run: RunId,
+    },
     /// Cancel a run; what it did is listed, not undone
     #[command(after_help = "Example:\n  stasis run cancel run_01m8nwmbe0e00bsaekf59edd1r --reason 'customer called'")]
-    Cancel { run: RunId },
+    Cancel {
+        /// The run's id
+        run: RunId,
+    },
 }
 
 /// Verbs of I-5 that this build does not have. They are verbs all the same, so that no file is run in their place.
@@ -96,6 +106,7 @@ pub(crate) struct Start {
     /// 0 to 100, higher is sooner
     #[arg(long, value_name = "N")]
     pub(crate) priority: Option<u8>,
+    /// The queue to wait in
     #[arg(long, value_name = "Q")]
     pub(crate) queue: Option<String>,
     /// One run at a time in this session
@@ -117,15 +128,19 @@ pub(crate) struct List {
     /// One status, or several joined by commas
     #[arg(long, value_name = "S")]
     pub(crate) status: Option<String>,
+    /// Only runs of this workflow
     #[arg(long, value_name = "KEY")]
     pub(crate) workflow: Option<String>,
+    /// Only runs with this label
     #[arg(long, value_name = "K=V")]
     pub(crate) label: Option<String>,
     /// A kind of wait: approval, job, signal, timer, hardware
     #[arg(long, value_name = "KIND")]
     pub(crate) waiting_for: Option<String>,
+    /// Only runs created after this, RFC 3339
     #[arg(long, value_name = "TIME")]
     pub(crate) created_after: Option<Time>,
+    /// Only runs created before this, RFC 3339
     #[arg(long, value_name = "TIME")]
     pub(crate) created_before: Option<Time>,
     #[command(flatten)]
@@ -134,7 +149,9 @@ pub(crate) struct List {
 
 #[derive(Args, Debug)]
 pub(crate) struct Wait {
+    /// The run's id
     pub(crate) run: RunId,
+    /// stopped or terminal: the next stop, or the end
     #[arg(long, value_name = "WHAT", default_value = "stopped", value_parser = until)]
     pub(crate) until: Until,
     /// Stop waiting after this long (`30s`, `10m`, `24h`)
@@ -144,6 +161,7 @@ pub(crate) struct Wait {
 
 #[derive(Args, Debug)]
 pub(crate) struct Follow {
+    /// The run's id
     pub(crate) run: RunId,
     /// Go on as it grows, until the run ends
     #[arg(long, short)]

@@ -11,6 +11,7 @@ pub(crate) enum Workflow {
         after_help = "Examples:\n  stasis workflow register refund.py\n  stasis workflow register refund.py --inactive"
     )]
     Register {
+        /// The program (`.py`), or a `.toml` or `.json` that names its kind
         path: PathBuf,
         /// Keep the revision that new runs use
         #[arg(long)]
@@ -24,8 +25,16 @@ pub(crate) enum Workflow {
     },
     /// Show a workflow and its revisions
     #[command(after_help = "Example:\n  stasis workflow show refund")]
-    Show { key: String },
+    Show {
+        /// The workflow's key
+        key: String,
+    },
     /// Let new runs use another revision
     #[command(after_help = "Example:\n  stasis workflow activate refund 3")]
-    Activate { key: String, revision: u32 },
+    Activate {
+        /// The workflow's key
+        key: String,
+        /// The revision, as `stasis workflow show` lists them
+        revision: u32,
+    },
 }

@@ -66,6 +66,11 @@ async fn until_interrupted(app: &App, host: Host) -> Result<Exit, Failure> {
         socket: host.socket().to_owned(),
         data: app.globals.data.clone(),
     };
+    if host.address().is_some_and(|address| address.ip().is_unspecified()) {
+        app.out.say(
+            "warning: this listens on every address of the machine, without encryption; put a proxy with TLS before it",
+        );
+    }
     let printed = app.out.object(&up, text);
     if printed.is_ok() {
         signals::interrupted().await;
