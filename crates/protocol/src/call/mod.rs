@@ -59,7 +59,7 @@ pub enum RecoveryClass {
 }
 
 /// A tool as pinned by the plan.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ToolRef {
     pub name: String,
     pub version: String,

@@ -64,7 +64,7 @@ pub struct Run {
 }
 
 /// The authenticated principal that started a run, and the person it acts for (C-139).
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Requester {
     pub subject: String,
     pub acts_for: Option<String>,

@@ -39,8 +39,8 @@ pub(super) struct Rule {
 #[derive(Default)]
 pub(crate) struct Names {
     pins: Copies<Vec<u8>, Pin>,
-    requesters: Copies<(String, Option<String>), Requester>,
-    tools: Copies<(String, String, Digest), ToolRef>,
+    requesters: Copies<Requester, Requester>,
+    tools: Copies<ToolRef, ToolRef>,
     rules: Copies<Digest, Rule>,
     words: Copies<String, String>,
 }
@@ -182,8 +182,7 @@ impl Names {
     }
 
     pub(super) fn requester_number(&self, db: &Connection, requester: &Requester) -> Result<i64, Fault> {
-        let key = (requester.subject.clone(), requester.acts_for.clone());
-        self.requesters.number(&key, || {
+        self.requesters.number(requester, || {
             intern(
                 db,
                 "SELECT n FROM requester WHERE subject = ?1 AND acts_for = ?2",
@@ -206,8 +205,7 @@ impl Names {
     }
 
     pub(super) fn tool_number(&self, db: &Connection, tool: &ToolRef) -> Result<i64, Fault> {
-        let key = (tool.name.clone(), tool.version.clone(), tool.digest);
-        self.tools.number(&key, || {
+        self.tools.number(tool, || {
             intern(
                 db,
                 "SELECT n FROM tool_ref WHERE name = ?1 AND version = ?2 AND digest = ?3",
