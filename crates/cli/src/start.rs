@@ -80,7 +80,8 @@ pub(crate) fn log(command: &Command) {
     let json = told.as_deref() == Some("json");
     let filter = told.filter(|_| !json).unwrap_or_else(|| if json { "info" } else { usual }.to_owned());
     let filter = EnvFilter::try_new(&filter).unwrap_or_else(|_| EnvFilter::new("info"));
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // Where nobody takes the log any more, it is lost: saying so would be one more line for nobody, and a panic.
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).log_internal_errors(false);
     // A subscriber that is already there is another's; then that one keeps the log.
     let _ = if json { log.json().try_init() } else { log.with_ansi(false).try_init() };
 }
