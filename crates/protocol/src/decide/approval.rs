@@ -37,11 +37,10 @@ pub(super) fn decide(decide: Decide, rows: Rows, cx: &mut Cx<'_>) -> Decision {
     if let Err(refusal) = still_open(&mut change, &approval, &decide, cx) {
         return refuse(change, &decide, refusal);
     }
-    let approval = match fits(&mut change, &approval, &decide, cx) {
-        Ok(()) => change.rows.approvals.get(decide.approval).expect("still there").clone(),
-        Err(refusal) => return refuse(change, &decide, refusal),
-    };
-    vote(&mut change, &approval, &decide);
+    if let Err(refusal) = fits(&mut change, &approval, &decide, cx) {
+        return refuse(change, &decide, refusal);
+    }
+    vote(&mut change, &decide);
     close(&mut change, &decide, cx);
     answer(change, decide.approval, true)
 }
@@ -308,11 +307,11 @@ fn record(decide: &Decide, binding: Digest, at: Time, edited: bool) -> Vote {
     }
 }
 
-fn vote(change: &mut Change, approval: &Approval, decide: &Decide) {
-    let vote = record(decide, approval.binding_digest, change.now, decide.edit.is_some());
+/// Votes on the revision that stands now: an edit has made its own.
+fn vote(change: &mut Change, decide: &Decide) {
     change.bodies.extend(decide.reason.clone());
     let row = change.rows.approvals.edit(decide.approval).expect("decided approvals are loaded");
-    row.votes.push(vote);
+    row.votes.push(record(decide, row.binding_digest, change.now, decide.edit.is_some()));
     if let Some(answer) = &decide.answer {
         row.answer = Some(answer.body.body);
         change.bodies.push(answer.body.clone());

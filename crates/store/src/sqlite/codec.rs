@@ -1,4 +1,5 @@
-//! The small binary form of values that no query looks into: clocks, checkpoint headers, votes, journal entries.
+//! The small binary form of values that no query looks into: the state of a run, the documents of calls and approvals,
+//! receipts, journal entries.
 //!
 //! Owns how numbers, texts and digests are laid out. Every value opens with a version byte that its owner writes.
 //! Reading is total: bytes of another form are a [`Malformed`], never a panic or a guess.

@@ -1,7 +1,8 @@
 //! Loading the rows a command starts from, and saving what its decision changed.
 //!
 //! Owns the statements of the write connection. It adds nothing to a decision and leaves nothing out of it: all of a
-//! [`Change`] is in the one transaction that is open while it is saved.
+//! [`Change`] is in the one transaction that is open while it is saved. The rows that were saved last stay at hand
+//! (see `recent`); what is stored is the truth.
 //!
 //! Statements that write say `OR FAIL`. What fails is rolled back with its whole transaction, so SQLite need not keep a
 //! copy of every page that a single statement touches in order to undo that statement alone.

@@ -3,7 +3,9 @@
 -- Every table but the first counts its rows by small integers that grow in order of commit; ids of 16 bytes name rows to
 -- the outside. What a run pins and never changes stands once, in `pin`, `requester`, `tool_ref`, `rule` and `word`.
 -- Every index that a scan uses covers live rows only, so what is parked or over costs nothing.
--- A column that holds a body names it by 36 bytes: its SHA-256, then its length as four bytes, little end first.
+-- A column stands alone where a query, a guard or an index looks at it. What nothing looks into is one value in the store's
+-- binary form, which opens with a version: `settings`, `admitted`, `state`, `document`, `receipt`, `settled`, `pack`, `entry`.
+-- A body is named in it by 36 bytes: its SHA-256, then its length as four bytes, little end first.
 -- Times are microseconds since the Unix epoch.
 
 -- What a run took at its admission from the workflow that admitted it.
