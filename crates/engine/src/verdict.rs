@@ -107,7 +107,10 @@ async fn answer(inner: &Inner, approval: &Approval, bytes: &[u8]) -> Result<Answ
         None => None,
         Some(schema) => {
             let schema = Schema::compile(&schema).map_err(|fault| Failure::Corrupt(fault.to_string()))?;
-            schema.check(&parsed).err().map(|v| format!("the answer at `{}`: {}", v.pointer, v.message))
+            schema.check(&parsed).err().map(|v| match v.pointer.as_str() {
+                "" => format!("the answer does not fit: {}", v.message),
+                place => format!("the answer at `{place}` does not fit: {}", v.message),
+            })
         }
     };
     Ok(Answered { body: NewBody::new(parsed.as_bytes()), fault })

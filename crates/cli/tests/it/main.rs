@@ -9,5 +9,6 @@ mod parked;
 mod payments;
 mod people;
 mod processes;
+mod programs;
 mod servers;
 mod workflows;

@@ -72,7 +72,12 @@ pub(crate) fn awaits_settling(hop: &Hop, call: &Call, arguments: Digest) -> Opti
 fn in_plan<'a>(hop: &'a Hop, call: &Call) -> Result<&'a PinnedTool, Judged> {
     let name = &call.tool.name;
     let Some(tool) = hop.pinned.tools.get(name) else {
-        return Err(Judged::denied(Code::ToolNotInPlan, format!("{name} is not offered to this run")));
+        // The guest's module has names of later versions too: `stasis.signal` and the like.
+        let message = match name.starts_with("stasis.") {
+            true => format!("{name} is not available in this version"),
+            false => format!("{name} is not offered to this run"),
+        };
+        return Err(Judged::denied(Code::ToolNotInPlan, message));
     };
     if let Some(most) = tool.spec.limits.calls {
         let made = hop.calls.values().filter(|other| other.tool.name == *name && other.position.is_some());
