@@ -22,12 +22,21 @@ pub(crate) struct App {
     behind: std::sync::Mutex<Option<Behind>>,
     /// The run this command starts: the same when it has to ask again.
     run: OnceLock<RunId>,
+    /// The run that this command carries or waits for.
+    on: OnceLock<RunId>,
 }
 
 impl App {
     pub(crate) fn new(globals: Globals) -> App {
         let out = Out::new(globals.output, globals.quiet);
-        App { globals, out, host: Mutex::new(None), behind: std::sync::Mutex::new(None), run: OnceLock::new() }
+        App {
+            globals,
+            out,
+            host: Mutex::new(None),
+            behind: std::sync::Mutex::new(None),
+            run: OnceLock::new(),
+            on: OnceLock::new(),
+        }
     }
 
     /// Opens the door (I-1b) and keeps the host behind it, if this process had to start one.
@@ -36,7 +45,23 @@ impl App {
         let (door, host) = door::open(&self.globals, self.out, need).await?;
         *self.host.lock().await = host;
         *self.behind.lock().expect("nothing panics while it is held") = Some(door.behind);
+        self.compare(&door, need);
         Ok(door)
+    }
+
+    /// A server keeps the configuration that it was started with: says so where the file has become another.
+    fn compare(&self, door: &Door, need: Need) {
+        if need == Need::Read || door.behind != Behind::Server || self.globals.server.is_some() {
+            return;
+        }
+        let Ok(Some(file)) = self.config() else { return };
+        let Ok(text) = std::fs::read(&file) else { return };
+        if door.config != Some(protocol::digest::Digest::of(&text)) {
+            let file = file.display();
+            self.out.say(&format!(
+                "note: the server here runs with another configuration than {file} is now; start it again to apply it"
+            ));
+        }
     }
 
     /// Who stood behind the door that was opened last.
@@ -54,6 +79,24 @@ impl App {
 
     pub(crate) fn new_run(&self) -> RunId {
         *self.run.get_or_init(clock::new_run_id)
+    }
+
+    /// Says which run would be left behind by an interrupt.
+    pub(crate) fn works_on(&self, run: RunId) {
+        let _ = self.on.set(run);
+    }
+
+    /// What an interrupt is about to do, said at once: closing takes as long as the call in flight.
+    pub(crate) fn say_interrupted(&self) {
+        match (self.on.get(), self.behind()) {
+            (Some(run), Some(Behind::Own)) => self.out.say(&format!(
+                "stopping: a call in flight is finished first; {run} stays, and `stasis run wait {run}` goes on with it"
+            )),
+            (Some(run), _) => {
+                self.out.say(&format!("{run} goes on without this command; `stasis run wait {run}` waits for it"))
+            }
+            (None, _) => {}
+        }
     }
 
     /// The configuration file, if there is one (I-15).

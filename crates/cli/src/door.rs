@@ -9,6 +9,7 @@ use crate::clock;
 use crate::failure::Failure;
 use crate::output::Out;
 use api::{Client, Ready};
+use protocol::digest::Digest;
 use server::{Host, HostOptions, StartError};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -54,6 +55,8 @@ pub(crate) enum Behind {
 pub(crate) struct Door {
     pub(crate) client: Client,
     pub(crate) behind: Behind,
+    /// Of the configuration of the server behind it, where there is one that is asked here.
+    pub(crate) config: Option<Digest>,
 }
 
 impl Door {
@@ -67,7 +70,7 @@ impl Door {
 pub(crate) async fn open(globals: &Globals, out: Out, need: Need) -> Result<(Door, Option<Host>), Failure> {
     if let Some(url) = &globals.server {
         let client = Client::tcp(url, globals.token.clone()).map_err(|error| Failure::usage(error.to_string()))?;
-        return Ok((Door { client, behind: Behind::Server }, None));
+        return Ok((Door { client, behind: Behind::Server, config: None }, None));
     }
     let start = clock::instant();
     loop {
@@ -79,7 +82,7 @@ pub(crate) async fn open(globals: &Globals, out: Out, need: Need) -> Result<(Doo
         match Host::start(options(globals, out, need)?).await {
             Ok(host) => {
                 let client = client(host.socket(), globals)?;
-                return Ok((Door { client, behind: Behind::Own }, Some(host)));
+                return Ok((Door { client, behind: Behind::Own, config: None }, Some(host)));
             }
             Err(StartError::Locked { .. }) if !clock::left(start, LOCKED_FOR).is_zero() => {
                 tokio::time::sleep(LOOK_EVERY).await;
@@ -96,13 +99,13 @@ async fn knock(globals: &Globals, need: Need) -> Result<Option<Door>, Failure> {
         return Ok(None);
     }
     let client = client(&socket, globals)?;
-    let Ok(Ready { lasting, workers, .. }) = client.ready().await else { return Ok(None) };
+    let Ok(Ready { lasting, workers, config_digest, .. }) = client.ready().await else { return Ok(None) };
     // Another command that only reads carries nothing; it is gone in a moment, and then the store is ours to open.
     if need.carries() && !lasting && !workers {
         return Ok(None);
     }
     let behind = if lasting { Behind::Server } else { Behind::Passing };
-    Ok(Some(Door { client, behind }))
+    Ok(Some(Door { client, behind, config: config_digest }))
 }
 
 fn client(socket: &Path, globals: &Globals) -> Result<Client, Failure> {

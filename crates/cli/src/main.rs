@@ -53,7 +53,10 @@ async fn carry_out(app: &App, command: args::Command) -> Result<Exit, Failure> {
     let own_signals = matches!(command, args::Command::Dev(_) | args::Command::Serve(_));
     let done = tokio::select! {
         done = commands::execute(app, &command) => done,
-        () = signals::interrupted(), if !own_signals => Err(Failure::interrupted()),
+        () = signals::interrupted(), if !own_signals => {
+            app.say_interrupted();
+            Err(Failure::interrupted())
+        }
     };
     app.close().await;
     done

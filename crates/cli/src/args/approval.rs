@@ -3,7 +3,7 @@
 use super::Paging;
 use clap::{Args, Subcommand};
 use protocol::digest::Digest;
-use protocol::id::{ApprovalId, RunId};
+use protocol::id::RunId;
 
 #[derive(Args, Debug)]
 #[command(
@@ -41,6 +41,9 @@ pub(crate) struct Filter {
 #[derive(Args, Debug)]
 #[command(after_help = "Without --digest the approval is read, what was found is printed, and that digest is sent.
 
+Exits 0 whenever the decision stands, whatever the run then does: the outcome that is printed says that. 2: refused as it
+was given, 6: not permitted, 7: no such approval, 8: decided already, expired, or other arguments by now.
+
 Examples:
   stasis approve apr_01m8nwmc7ce009jh69rck9w39q
   stasis approve apr_01m8nwmc7ce009jh69rck9w39q --edit '{\"amount\":200,\"order_id\":\"o-7\"}'
@@ -66,7 +69,9 @@ pub(crate) struct Approve {
 }
 
 #[derive(Args, Debug)]
-#[command(after_help = "Example:\n  stasis reject apr_01m8nwmc7ce009jh69rck9w39q --reason 'order was not returned'")]
+#[command(
+    after_help = "Exits as `stasis approve` does: 0 whenever the decision stands, whatever the run then does.\n\nExample:\n  stasis reject apr_01m8nwmc7ce009jh69rck9w39q --reason 'order was not returned'"
+)]
 pub(crate) struct Reject {
     /// The approval's id
     pub(crate) id: String,
@@ -82,7 +87,10 @@ pub(crate) struct Reject {
 pub(crate) enum ApprovalVerb {
     /// Show the exact arguments, their digest, the rule and what was decided
     #[command(after_help = "Example:\n  stasis approval show apr_01m8nwmc7ce009jh69rck9w39q")]
-    Show { id: ApprovalId },
+    Show {
+        /// The approval's id
+        id: String,
+    },
     /// Say that you do not decide
     #[command(
         after_help = "Example:\n  stasis approval abstain apr_01m8nwmc7ce009jh69rck9w39q --reason 'not my department'"

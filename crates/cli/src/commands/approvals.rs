@@ -8,10 +8,11 @@ use crate::door::{Door, Need};
 use crate::failure::{Exit, Failure};
 use crate::input;
 use crate::render;
-use api::approval::{ApprovalQuery, ApprovalStatus, DecisionRequest};
+use api::approval::{ApprovalQuery, ApprovalStatus, DecisionRequest, Order};
 use api::run::Until;
-use api::{Approval, Verdict};
+use api::{Approval, Json, Verdict};
 use protocol::id::{ApprovalId, RunId};
+use protocol::json::canonicalize;
 
 pub(crate) async fn list(app: &App, approvals: &Approvals) -> Result<Exit, Failure> {
     let filter = match &approvals.verb {
@@ -26,7 +27,8 @@ pub(crate) async fn list(app: &App, approvals: &Approvals) -> Result<Exit, Failu
         status: filter.status.clone(),
         run: filter.run,
         mine: filter.mine.then_some(true),
-        order: None,
+        // For people the most urgent first; scripts get them as every list is, the newest first (I-37).
+        order: app.out.format.is_table().then_some(Order::Expiring),
         limit: app.globals.limit,
         cursor: filter.paging.cursor.clone(),
     };
@@ -50,9 +52,8 @@ pub(crate) async fn approve(app: &App, approve: &Approve) -> Result<Exit, Failur
             app.out.say(&format!(
                 "approving {} {}",
                 render::visible(&found.tool),
-                render::visible(found.arguments.as_str())
+                arguments_or_changes(&found, edit.as_ref())
             ));
-            app.out.say(&format!("digest {}", found.arguments_digest));
             found.arguments_digest
         }
     };
@@ -66,6 +67,20 @@ pub(crate) async fn approve(app: &App, approve: &Approve) -> Result<Exit, Failur
     };
     let approval = door.client.decide(id, &request).await?;
     decided(app, &door, approval, approve.wait).await
+}
+
+/// The arguments as they were found, with their digest; of an edit what it changes, with both digests.
+fn arguments_or_changes(found: &Approval, edit: Option<&Json>) -> String {
+    let Some(edit) = edit else {
+        return format!("{}\ndigest {}", render::visible(found.arguments.as_str()), found.arguments_digest);
+    };
+    // What is no strict JSON has no digest; the server then says what is wrong with it.
+    let (edit, digest) = match canonicalize(edit.as_str().as_bytes()) {
+        Ok(body) => (Json::parse(body.as_str()).unwrap_or_else(|_| edit.clone()), body.digest().to_string()),
+        Err(fault) => (edit.clone(), format!("none ({fault})")),
+    };
+    let changes = render::difference::difference(&found.arguments, &edit);
+    format!("with an edit\n{}\ndigest {} -> {digest}", changes.trim_end(), found.arguments_digest)
 }
 
 pub(crate) async fn reject(app: &App, reject: &Reject) -> Result<Exit, Failure> {
@@ -82,7 +97,8 @@ pub(crate) async fn reject(app: &App, reject: &Reject) -> Result<Exit, Failure> 
 pub(crate) async fn approval(app: &App, verb: &ApprovalVerb) -> Result<Exit, Failure> {
     match verb {
         ApprovalVerb::Show { id } => {
-            let approval = app.open(Need::Read).await?.client.approval(*id).await?;
+            let (door, id) = addressed(app, id, Need::Read).await?;
+            let approval = door.client.approval(id).await?;
             app.out.object(&approval, |approval| render::approval::show(approval, now()))?;
             Ok(Exit::Fine)
         }
@@ -97,6 +113,7 @@ pub(crate) async fn approval(app: &App, verb: &ApprovalVerb) -> Result<Exit, Fai
 
 /// The decision stands: exit 0, whatever the run then does; and print the outcome with the approval in it (I-19b).
 pub(crate) async fn decided(app: &App, door: &Door, approval: Approval, wait: bool) -> Result<Exit, Failure> {
+    app.works_on(approval.run);
     let run = if door.carries(&app.globals, wait) && approval.status != ApprovalStatus::Pending {
         carry::wait(door, approval.run, Until::Stopped, None).await?.0
     } else {
@@ -110,8 +127,12 @@ pub(crate) async fn decided(app: &App, door: &Door, approval: Approval, wait: bo
 
 /// The approval that is meant. A run's id is refused with its approvals as the hint (I-6, R-178).
 async fn address(app: &App, id: &str) -> Result<(Door, ApprovalId), Failure> {
+    addressed(app, id, runs::carrying(app)).await
+}
+
+async fn addressed(app: &App, id: &str, need: Need) -> Result<(Door, ApprovalId), Failure> {
     if let Ok(id) = id.parse::<ApprovalId>() {
-        return Ok((app.open(runs::carrying(app)).await?, id));
+        return Ok((app.open(need).await?, id));
     }
     let Ok(run) = id.parse::<RunId>() else {
         return Err(Failure::usage_with_hint(format!("`{id}` is no approval id"), "stasis approvals lists them"));
@@ -124,5 +145,5 @@ async fn address(app: &App, id: &str) -> Result<(Door, ApprovalId), Failure> {
             format!("its approvals: {}", lines.collect::<Vec<_>>().join(", "))
         }
     };
-    Err(Failure::usage_with_hint(format!("{run} is a run; a decision names an approval"), hint))
+    Err(Failure::usage_with_hint(format!("{run} is a run; this wants an approval"), hint))
 }

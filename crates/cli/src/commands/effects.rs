@@ -51,6 +51,9 @@ async fn settle(app: &App, given: &Settle) -> Result<Exit, Failure> {
             render::visible(&found.tool),
             render::visible(found.arguments.as_str())
         ));
+        if let Some(settle) = found.settle.as_ref().filter(|_| verdict == Verdict::Happened) {
+            app.out.say(render::approval::about_settling(settle).trim_end());
+        }
     }
     let request = DecisionRequest {
         arguments_digest: found.map(|found| found.arguments_digest),

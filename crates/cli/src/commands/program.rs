@@ -19,9 +19,14 @@ pub(crate) async fn run(app: &App, file: &Path, argument: Option<&str>) -> Resul
     let terminal = if app.out.format.is_table() && !app.globals.quiet { Terminal::open() } else { None };
     let need = if app.globals.no_run { Need::Change } else { Need::Carry { hot: terminal.is_some() } };
     let door = app.open(need).await?;
-    let registered = door.client.register(&register).await.map_err(|error| before_a_run(error.into()))?;
+    let registered = door.client.register(&register).await;
+    let registered = registered.map_err(|error| named(before_a_run(error.into()), file))?;
     let request = StartRun { revision: Some(registered.revision), ..StartRun::of(registered.key, Some(input)) };
     let run = door.client.put_run(app.new_run(), &request).await.map_err(|error| before_a_run(error.into()))?;
+    app.works_on(run.id);
+    if terminal.is_some() {
+        app.out.say(&format!("run {}", run.id));
+    }
     // To its next stop with a server too (I-2).
     let run = match terminal {
         _ if app.globals.no_run => run,
@@ -35,6 +40,19 @@ pub(crate) async fn run(app: &App, file: &Path, argument: Option<&str>) -> Resul
 fn before_a_run(failure: Failure) -> Failure {
     let refused = failure.problem.as_ref().is_some_and(|problem| (400..500).contains(&problem.status));
     if refused { failure.exit(Exit::Refused) } else { failure }
+}
+
+/// A fault of the program is told once, with the name of its file.
+pub(crate) fn named(mut failure: Failure, file: &Path) -> Failure {
+    if let Some(problem) = failure.problem.as_mut().filter(|problem| problem.code == "source_invalid") {
+        for fault in problem.errors.iter_mut().filter(|fault| fault.file.is_none()) {
+            fault.file = Some(file.display().to_string());
+        }
+        if !problem.errors.is_empty() {
+            problem.detail = format!("{} cannot be run", file.display());
+        }
+    }
+    failure
 }
 
 /// The request that registers a file: its stem is the key, its ending says what it is (I-68).

@@ -78,6 +78,7 @@ async fn begin(app: &App, start: &Start) -> Result<Exit, Failure> {
 /// Prints the run that was started; with `--wait` its outcome, and exits by it.
 async fn started(app: &App, door: &Door, run: Run, wait: bool) -> Result<Exit, Failure> {
     let created = run.created;
+    app.works_on(run.id);
     let run =
         if door.carries(&app.globals, wait) { carry::wait(door, run.id, Until::Stopped, None).await?.0 } else { run };
     if wait {
@@ -147,6 +148,7 @@ async fn all_calls(door: &Door, id: RunId) -> Result<Vec<Call>, Failure> {
 
 async fn wait_for(app: &App, wait: &Wait) -> Result<Exit, Failure> {
     let door = app.open(Need::Carry { hot: false }).await?;
+    app.works_on(wait.run);
     let (run, there) = carry::wait(&door, wait.run, wait.until, wait.timeout).await?;
     if !there {
         app.out.say(&format!("{} is {} after the time that was given", run.id, run.status));

@@ -14,7 +14,8 @@ pub(crate) async fn workflow(app: &App, verb: &Workflow) -> Result<Exit, Failure
     match verb {
         Workflow::Register { path, inactive } => {
             let request = program::registration(path, inactive.then_some(false))?;
-            let registered = app.open(Need::Change).await?.client.register(&request).await?;
+            let registered = app.open(Need::Change).await?.client.register(&request).await;
+            let registered = registered.map_err(|error| program::named(error.into(), path))?;
             app.out.object(&registered, lists::registered)?;
         }
         Workflow::List { paging } => {

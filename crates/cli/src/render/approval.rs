@@ -1,7 +1,8 @@
 //! An approval for people: the exact arguments as the host will send them, what the agent claims apart from them.
 
+use super::difference::difference;
 use super::{indent, pretty, relative, short, table, visible};
-use api::approval::{ApprovalKind, ApprovalStatus, Rule, Strength};
+use api::approval::{ApprovalKind, ApprovalStatus, Rule, Settle, Strength, Verdict};
 use api::{Approval, Json};
 use protocol::time::Time;
 use std::fmt::Write as _;
@@ -10,9 +11,14 @@ pub(crate) fn list(approvals: &[Approval], now: Time) -> String {
     if approvals.is_empty() {
         return "no approvals\n".into();
     }
-    let rows = approvals.iter().map(|approval| {
+    // What nobody knows to have happened is more urgent than anything that may still happen.
+    let mut sorted: Vec<&Approval> = approvals.iter().collect();
+    sorted
+        .sort_by_key(|approval| !(approval.kind == ApprovalKind::Settle && approval.status == ApprovalStatus::Pending));
+    let rows = sorted.into_iter().map(|approval| {
         vec![
             approval.id.to_string(),
+            question(approval.kind).to_owned(),
             approval.status.as_str().to_owned(),
             short(subject(approval), 30),
             short(approval.arguments.as_str(), 48),
@@ -21,7 +27,16 @@ pub(crate) fn list(approvals: &[Approval], now: Time) -> String {
             approval.expires_at.map_or_else(|| "never".into(), |at| relative(at, now)),
         ]
     });
-    table(&["APPROVAL", "STATUS", "FOR", "ARGUMENTS", "WORKFLOW", "ASKED", "EXPIRES"], rows.collect())
+    table(&["APPROVAL", "QUESTION", "STATUS", "FOR", "ARGUMENTS", "WORKFLOW", "ASKED", "EXPIRES"], rows.collect())
+}
+
+/// What is asked, in a column.
+const fn question(kind: ApprovalKind) -> &'static str {
+    match kind {
+        ApprovalKind::Call => "may it happen?",
+        ApprovalKind::Gate => "the program asks",
+        ApprovalKind::Settle => "did it happen?",
+    }
 }
 
 /// The tool, or the title of a gate.
@@ -34,18 +49,56 @@ fn subject(approval: &Approval) -> &str {
 
 /// Id, subject and where it stands, on one line.
 pub(crate) fn line(approval: &Approval, now: Time) -> String {
-    let stands = match approval.status {
-        ApprovalStatus::Pending => match approval.expires_at {
-            Some(at) => format!("pending, expires {}", relative(at, now)),
-            None => "pending".into(),
-        },
-        status => {
-            let by = approval.decisions.iter().filter(|d| !d.late).map(|d| d.principal.as_str()).collect::<Vec<_>>();
-            let by = if by.is_empty() { String::new() } else { format!(" by {}", visible(&by.join(", "))) };
-            format!("{}{by}", status.as_str())
+    let stands = match (approval.status, approval.expires_at) {
+        (ApprovalStatus::Pending, expires_at) => {
+            let asks = if approval.kind == ApprovalKind::Settle { "did it happen? " } else { "" };
+            let expires = expires_at.map(|at| format!(", expires {}", relative(at, now))).unwrap_or_default();
+            format!("{asks}pending{expires}")
         }
+        _ => decided(approval),
     };
     format!("{}  {}  {stands}", approval.id, short(subject(approval), 60))
+}
+
+/// How a question ended, and who ended it so.
+fn decided(approval: &Approval) -> String {
+    let verdict = match (approval.status, approval.kind) {
+        (ApprovalStatus::Approved, ApprovalKind::Settle) => Verdict::Happened,
+        (ApprovalStatus::Rejected, ApprovalKind::Settle) => Verdict::DidNotHappen,
+        (ApprovalStatus::Cancelled, ApprovalKind::Settle) => Verdict::GiveUp,
+        (ApprovalStatus::Approved, _) => Verdict::Approve,
+        (ApprovalStatus::Rejected, _) => Verdict::Reject,
+        _ => return approval.status.as_str().to_owned(),
+    };
+    let said = approval.decisions.iter().filter(|decision| decision.verdict == verdict && !decision.late);
+    let mut by: Vec<&str> = Vec::new();
+    for decision in said {
+        if !by.contains(&decision.principal.as_str()) {
+            by.push(&decision.principal);
+        }
+    }
+    let what = match verdict {
+        Verdict::Happened => "it happened",
+        Verdict::DidNotHappen => "it did not happen",
+        Verdict::GiveUp => "given up: nobody will find out",
+        Verdict::Approve if approval.arguments_digest != approval.asked_arguments_digest => "approved with an edit",
+        _ => approval.status.as_str(),
+    };
+    let says = if approval.kind == ApprovalKind::Settle { ", as told by" } else { " by" };
+    if by.is_empty() { what.to_owned() } else { format!("{what}{says} {}", visible(&by.join(", "))) }
+}
+
+/// After a vote that did not decide: what is still wanted, and that this vote stays.
+pub(super) fn wanted(approval: &Approval) -> String {
+    let progress = &approval.progress;
+    let more = progress.quorum.saturating_sub(progress.approve);
+    let people = if more == 1 { "one more".to_owned() } else { format!("{more} more") };
+    format!(
+        "{} of {} approved; your vote is recorded; waits for {people} of {}",
+        progress.approve,
+        progress.quorum,
+        who(&approval.rule)
+    )
 }
 
 /// Everything that a decider needs to see.
@@ -65,8 +118,10 @@ pub(crate) fn show(approval: &Approval, now: Time) -> String {
     }
     let _ = writeln!(text, "arguments, exactly:\n{}", exact(&approval.arguments).trim_end());
     let _ = writeln!(text, "digest {}", approval.arguments_digest);
-    if approval.arguments_digest != approval.asked_arguments_digest {
-        let _ = writeln!(text, "edited: the program asked for {}", approval.asked_arguments_digest);
+    if let Some(asked) = &approval.asked_arguments {
+        let _ = writeln!(text, "edited (- as the program asked, + as they are now):");
+        let _ = writeln!(text, "{}", indent(&difference(asked, &approval.arguments), "  ").trim_end());
+        let _ = writeln!(text, "digest as asked {}", approval.asked_arguments_digest);
     }
     if approval.unrenderable {
         let _ = writeln!(text, "These arguments cannot be shown whole and plainly: approving needs --unrenderable.");
@@ -81,9 +136,33 @@ pub(crate) fn show(approval: &Approval, now: Time) -> String {
     if let Some(form) = &approval.form {
         let _ = writeln!(text, "wants an answer (--answer) that fits:\n{}", exact(form).trim_end());
     }
+    if let Some(settle) = approval.settle.as_ref().filter(|_| approval.status == ApprovalStatus::Pending) {
+        text.push_str(&about_settling(settle));
+    }
     text.push_str(&context(approval, now));
     if approval.status == ApprovalStatus::Pending {
         let _ = writeln!(text, "\nhint: {}", next_step(approval));
+    }
+    text
+}
+
+/// What was seen of the call, and what a result of it has to look like.
+pub(crate) fn about_settling(settle: &Settle) -> String {
+    let mut text = String::new();
+    let times = if settle.attempts == 1 { "once".to_owned() } else { format!("{} times", settle.attempts) };
+    let seen = settle.seen.as_deref().unwrap_or("nothing: its process ended before an answer was stored");
+    let _ = writeln!(text, "sent {times}; the last attempt saw: {}", visible(seen));
+    match &settle.output {
+        Some(schema) => {
+            let _ = writeln!(text, "if it happened, the result has to fit:\n{}", exact(schema).trim_end());
+        }
+        None => text.push_str(
+            "this tool declares no output schema: if it happened, give what it would have answered; the program reads it\n",
+        ),
+    }
+    if let Some(earlier) = &settle.earlier {
+        let _ =
+            writeln!(text, "an earlier call of it answered ({}):\n{}", earlier.call, exact(&earlier.result).trim_end());
     }
     text
 }
@@ -126,9 +205,10 @@ fn context(approval: &Approval, now: Time) -> String {
     for decision in &approval.decisions {
         let reason = decision.reason.as_deref().map(|reason| format!(": {}", visible(reason))).unwrap_or_default();
         let late = if decision.late { " (too late to count)" } else { "" };
+        let edited = if decision.edited { " with an edit" } else { "" };
         let _ = writeln!(
             text,
-            "  {} {} {} by {}{late}{reason}",
+            "  {} {} {}{edited} by {}{late}{reason}",
             relative(decision.at, now),
             visible(&decision.principal),
             decision.verdict.as_str(),
@@ -145,10 +225,15 @@ fn context(approval: &Approval, now: Time) -> String {
     text
 }
 
-fn rule(rule: &Rule) -> String {
+/// Who may decide.
+fn who(rule: &Rule) -> String {
     let mut who: Vec<String> = rule.roles.iter().map(|role| format!("role {}", visible(role))).collect();
     who.extend(rule.principals.iter().map(|name| visible(name)));
-    let mut text = format!("{} of {}", rule.quorum, if who.is_empty() { "nobody".into() } else { who.join(", ") });
+    if who.is_empty() { "nobody".into() } else { who.join(", ") }
+}
+
+fn rule(rule: &Rule) -> String {
+    let mut text = format!("{} of {}", rule.quorum, who(rule));
     if rule.separate_requester {
         text.push_str(", not the requester");
     }
@@ -193,8 +278,8 @@ mod tests {
     #[test]
     fn a_list_has_one_line_for_each_approval() {
         expect![[r#"
-            APPROVAL                        STATUS   FOR              ARGUMENTS                          WORKFLOW  ASKED   EXPIRES
-            apr_01m8nwmc7ce009jh69rck9w39q  pending  payments.refund  {"amount":250.5,"order_id":"o-7"}  refund    1m ago  in 24h
+            APPROVAL                        QUESTION        STATUS   FOR              ARGUMENTS                          WORKFLOW  ASKED   EXPIRES
+            apr_01m8nwmc7ce009jh69rck9w39q  may it happen?  pending  payments.refund  {"amount":250.5,"order_id":"o-7"}  refund    1m ago  in 24h
         "#]].assert_eq(&list(&[samples::approval()], samples::now()));
         assert_eq!(list(&[], samples::now()), "no approvals\n");
     }

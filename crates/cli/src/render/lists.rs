@@ -2,6 +2,7 @@
 
 use super::{indent, or_dash, pretty, relative, short, table, visible};
 use api::call::CallState;
+use api::operate::CheckVerdict;
 use api::{Call, DoctorReport, EffectItem, Guest, Registered, Token, Tool, Workflow};
 use protocol::time::Time;
 use std::fmt::Write as _;
@@ -22,7 +23,34 @@ pub(crate) fn calls(calls: &[Call], now: Time) -> String {
             call.id.to_string(),
         ]
     });
-    table(&["CALL", "TOOL", "EFFECT", "OUTCOME", "ARGUMENTS", "ASKED", "ID"], rows.collect())
+    let mut text = table(&["CALL", "TOOL", "EFFECT", "OUTCOME", "ARGUMENTS", "ASKED", "ID"], rows.collect());
+    let reasons: Vec<String> = calls.iter().filter_map(reason).collect();
+    if !reasons.is_empty() {
+        let _ = write!(text, "\nwhy\n{}", indent(&reasons.concat(), "  "));
+    }
+    text
+}
+
+/// What is told of a call that did not end well: its place, its code, and what the other side said.
+fn reason(call: &Call) -> Option<String> {
+    let scope = call.identity.split_once('/').map_or(call.identity.as_str(), |(_, rest)| rest);
+    let head = format!("{scope} {}", call.tool);
+    if let Some(seen) = &call.seen {
+        return Some(format!(
+            "{head}: outcome unknown; the last of {} attempts saw: {}\n",
+            call.attempts,
+            visible(seen)
+        ));
+    }
+    let detail = call.detail.as_ref()?.peek();
+    let said = |key: &str| match &detail[key] {
+        serde_json::Value::Null => None,
+        serde_json::Value::String(text) => Some(text.clone()),
+        other => Some(other.to_string()),
+    };
+    // The message of a failed tool is its code as prose; what it said is beside it.
+    let told = said("detail").or_else(|| said("message")).unwrap_or_default();
+    Some(format!("{head}: {}: {}\n", call.code.as_deref().unwrap_or("no code"), visible(&told)))
 }
 
 fn call_stands(call: &Call) -> String {
@@ -196,7 +224,14 @@ pub(crate) fn doctor(report: &DoctorReport) -> String {
             let _ = writeln!(text, "{:<8} {:<18} hint: {}", "", "", visible(hint));
         }
     }
-    let _ = writeln!(text, "stasis {}: {}", report.version, if report.ok { "all well" } else { "something is wrong" });
+    let warnings = report.checks.iter().filter(|check| check.verdict == CheckVerdict::Warning).count();
+    let whole = match (report.ok, warnings) {
+        (false, _) => "something is wrong".to_owned(),
+        (true, 0) => "all well".to_owned(),
+        (true, 1) => "it works; 1 warning above".to_owned(),
+        (true, n) => format!("it works; {n} warnings above"),
+    };
+    let _ = writeln!(text, "stasis {}: {whole}", report.version);
     text
 }
 

@@ -1,6 +1,8 @@
 //! A run for people: one line in a list, the whole story of one, and why it is where it is.
 
 use super::{indent, or_dash, pretty, relative, short, span_ms, table, visible};
+use api::approval::ApprovalStatus;
+use api::call::CallState;
 use api::explain::ExplainedWait;
 use api::run::{Clocks, Failure, Outcome, Pause, PauseScope, WaitingFor};
 use api::{Approval, Call, Explain, Run};
@@ -62,6 +64,15 @@ pub(crate) fn brief(run: &Run, now: Time) -> String {
     }
     if run.status == Status::Queued && run.paused.is_empty() {
         let _ = writeln!(text, "hint: stasis run wait {}", run.id); // I-19
+    }
+    if run.status == Status::AwaitingTimer {
+        let due = run.waiting_for.iter().filter_map(|wait| wait.due_at).min();
+        let due = due.map(|due| format!(" {}", relative(due, now))).unwrap_or_default();
+        let _ = writeln!(
+            text,
+            "hint: its timer ends{due}; then `stasis run wait {}`, or a server, goes on with it",
+            run.id
+        );
     }
     text
 }
@@ -135,13 +146,25 @@ pub(crate) fn story(run: &Run, calls: &[Call], approvals: &[Approval], now: Time
         &mut text,
         "effects",
         run.effects.iter().map(|effect| {
-            let outcome = effect.outcome.map_or("in flight", |outcome| outcome.as_str());
+            let call = calls.iter().find(|call| call.id == effect.call);
+            let outcome = effect.outcome.map_or_else(|| call.map_or("open", stands), |outcome| outcome.as_str());
             let applied = effect.applied.map(|applied| format!(", applied: {}", applied.as_str())).unwrap_or_default();
             let code = effect.code.as_deref().map(|code| format!(" ({code})")).unwrap_or_default();
             format!("{}  {outcome}{code}{applied}  {}", visible(&effect.tool), effect.call)
         }),
     );
     text
+}
+
+/// Where a call without outcome stands.
+fn stands(call: &Call) -> &'static str {
+    match call.state {
+        CallState::Intended => "not sent yet",
+        CallState::Asked => "waits for approval",
+        CallState::Dispatched => "in flight",
+        CallState::Ambiguous => "ambiguous",
+        CallState::Ended => "ended",
+    }
 }
 
 fn section(text: &mut String, title: &str, lines: impl Iterator<Item = String>) {
@@ -178,14 +201,19 @@ fn clocks(clocks: &Clocks) -> String {
 /// What a run that was carried or awaited came to.
 pub(crate) fn outcome(outcome: &Outcome, now: Time) -> String {
     let mut text = String::new();
-    if let Some(approval) = &outcome.approval {
+    // One that is still pending stands below, with what it waits for.
+    if let Some(approval) = outcome.approval.as_ref().filter(|approval| approval.status != ApprovalStatus::Pending) {
         let _ = writeln!(text, "{}", super::approval::line(approval, now));
     }
     text.push_str(&brief(&outcome.run, now));
     for approval in &outcome.approvals {
         let _ = writeln!(text, "\nwaits for approval {}", super::approval::line(approval, now));
-        let _ =
-            writeln!(text, "hint: stasis approval show {}; {}", approval.id, super::approval::next_step(approval));
+        if outcome.approval.as_ref().is_some_and(|decided| decided.id == approval.id) {
+            // Whoever has just voted cannot vote more.
+            let _ = writeln!(text, "{}", super::approval::wanted(approval));
+            continue;
+        }
+        let _ = writeln!(text, "hint: stasis approval show {}; {}", approval.id, super::approval::next_step(approval));
     }
     text
 }

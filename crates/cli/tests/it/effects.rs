@@ -27,10 +27,27 @@ fn an_edit_pays_what_the_approver_wrote() {
     let stale = text(&outcome, "/approvals/0/plan_digest");
     let refused = home.problem(8, &["approve", approval, "--digest", stale]);
     assert_eq!(text(&refused, "/code"), "args_digest_mismatch"); // I-6
-    let decided = home.json(0, &["approve", approval, "--edit", r#"{"order_id":"o-7","amount":100.50}"#]);
+    let said = home.stasis(&["approve", approval, "--edit", r#"{"order_id":"o-7","amount":100.50}"#]);
+    let decided = said.object();
+    assert_eq!(said.code, 0, "{said:?}");
+    let digests = format!(
+        "{} -> {}",
+        text(&outcome, "/approvals/0/arguments_digest"),
+        text(&decided, "/approval/arguments_digest")
+    );
+    assert!(said.stderr.contains("+   \"amount\": 100.50") && said.stderr.contains(&digests), "{said:?}"); // I-6
     assert_eq!(decided["approval"]["revision"], 2); // C-184
     assert_eq!(text(&decided, "/run/status"), "done", "{decided}");
     assert_eq!(payments.ledger()[0]["amount"], 100.5); // I-6
+    let shown = home.json(0, &["approval", "show", approval]);
+    assert_eq!(shown["asked_arguments"]["amount"], 250.5); // C-186
+    assert_eq!(shown["decisions"][0]["edited"], true); // C-184
+    let page = home.stasis(&["approval", "show", approval, "--output", "table"]).stdout;
+    assert!(page.contains("-   \"amount\": 250.5") && page.contains("+   \"amount\": 100.50"), "{page}"); // C-186
+    assert!(page.contains("approved with an edit by local"), "{page}");
+    let events = home.json(0, &["run", "events", text(&outcome, "/run/id")]);
+    let edited = events["items"].as_array().into_iter().flatten().find(|event| event["kind"] == "approval.edited");
+    assert_eq!(edited.expect("an event")["facts"]["principal"], "local"); // I-38
 }
 
 #[test]
@@ -47,6 +64,17 @@ fn an_effect_whose_outcome_is_lost_is_settled_by_a_person() {
 
     let open = home.json(0, &["effect", "list", "--ambiguous"]);
     let call = text(&open, "/items/0/call"); // I-8
+    let show = ["approval", "show", text(&decided, "/approvals/0/id")];
+    let question = home.json(0, &show);
+    assert_eq!(question["settle"]["output"]["required"], serde_json::json!(["id", "amount"])); // C-238
+    let seen = text(&question, "/settle/seen").to_owned();
+    let run = text(&outcome, "/run/id");
+    let calls = home.stasis(&["run", "calls", run, "--output", "table"]).stdout;
+    assert!(calls.contains("outcome unknown") && calls.contains(&seen), "{calls}");
+    let inbox = home.stasis(&["approvals", "--output", "table"]).stdout;
+    assert!(inbox.contains("did it happen?"), "{inbox}");
+    let wrong = home.problem(2, &["effect", "settle", call, "--happened", "{}", "--reason", "seen"]);
+    assert_eq!(text(&wrong, "/code"), "invalid_answer"); // C-238
     let unreasoned = home.problem(2, &["effect", "settle", call, "--did-not-happen"]);
     assert_eq!(text(&unreasoned, "/code"), "reason_required"); // C-240
     let words = ["effect", "settle", call, "--happened", r#"{"id":"refund-1","amount":250.5}"#, "--reason", "seen"];
@@ -54,6 +82,22 @@ fn an_effect_whose_outcome_is_lost_is_settled_by_a_person() {
     assert_eq!(text(&settled, "/approval/answer/id"), "refund-1");
     assert_eq!(payments.ledger().len(), 1); // C-239
     assert!(home.json(0, &["effect", "list", "--ambiguous"])["items"].as_array().is_some_and(Vec::is_empty)); // I-8
+}
+
+#[test]
+fn a_call_that_failed_says_why() {
+    let mut home = Home::new();
+    let _payments = Payments::start(&mut home, &[]);
+    home.write(
+        "over.py",
+        "result = payments.refund(order_id='o-7', amount=99.5)\nresult = payments.order(order_id='o-9')\n",
+    );
+    let failed = home.json(4, &["run", "over.py"]);
+    let run = text(&failed, "/run/id");
+    let shown = home.stasis(&["run", "show", run, "--output", "table"]).stdout;
+    assert!(shown.contains("payments.order: handler_error: ") && shown.contains("404"), "{shown}"); // C-90, C-91
+    let calls = home.json(0, &["run", "calls", run]);
+    assert_eq!(calls["items"][1]["code"], "handler_error"); // C-91
 }
 
 #[test]

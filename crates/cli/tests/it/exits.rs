@@ -41,6 +41,9 @@ fn what_is_refused_before_a_run_leaves_none() {
     let broken = home.problem(2, &["run", "broken.py"]); // I-2
     assert_eq!(text(&broken, "/code"), "source_invalid"); // W-152
     assert_eq!(broken["errors"][0]["line"], 2); // W-152
+    assert_eq!(broken["errors"][0]["file"], "broken.py");
+    let told = home.stasis(&["run", "broken.py", "--output", "table"]).stderr;
+    assert_eq!((told.matches("broken.py:2:").count(), told.matches("expected ':'").count()), (1, 1), "{told}");
     let picky = home.problem(2, &["run", "picky.py"]);
     assert_eq!(text(&picky, "/code"), "invalid_input");
     let unreadable = home.problem(2, &["run", "absent.py"]);
@@ -81,6 +84,23 @@ fn a_configuration_with_faults_names_each_and_starts_nothing() {
     assert_eq!(refused["errors"][0]["line"], 2); // I-47
     assert!(refused["errors"][0].to_string().contains("listen"), "{refused}"); // I-60
     assert_eq!(refused["errors"][1]["line"], 5); // I-47
+    let checked = home.problem(2, &["config", "check"]);
+    assert!(!text(&checked, "/hint").contains("config check"), "{checked}");
+}
+
+#[test]
+fn a_check_names_what_is_probably_a_mistake() {
+    let home = Home::new();
+    let rule = "[[policy.rule]]\ntool = \"expenses.payy\"\noutcome = \"ask\"\nroles = [\"fnance\"]\n";
+    let people = "[[principal]]\nid = \"maria\"\nroles = [\"finance\"]\n";
+    home.write("stasis.toml", &format!("{rule}\n{people}"));
+    home.write("good.py", "result = 1\n");
+    let checked = home.json(0, &["config", "check"]);
+    assert_eq!(checked["warnings"][1]["line"], 4);
+    assert!(text(&checked, "/warnings/1/hint").contains("finance"), "{checked}");
+    home.json(0, &["run", "good.py"]);
+    let doctor = home.stasis(&["doctor", "--output", "table"]).stdout;
+    assert!(doctor.contains("nobody has it") && !doctor.contains("all well"), "{doctor}"); // I-11
 }
 
 #[test]

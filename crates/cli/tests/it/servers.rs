@@ -134,3 +134,16 @@ fn nobody_at_the_url_is_told_as_such() {
     let refused = Home::new().problem(1, &["run", "list", "--server", "http://127.0.0.1:9"]);
     assert_eq!(text(&refused, "/code"), "server_unreachable");
 }
+
+#[test]
+fn a_change_of_the_file_under_a_running_server_is_told() {
+    let home = Home::new();
+    home.write("stasis.toml", "[worker]\npage_size = 64\n");
+    home.write("good.py", "result = 1\n");
+    let _server = Server::start(&home, &["serve"]);
+    let same = home.stasis(&["run", "good.py"]);
+    assert!(same.code == 0 && !same.stderr.contains("another configuration"), "{same:?}");
+    home.write("stasis.toml", "[worker]\npage_size = 65\n");
+    let other = home.stasis(&["run", "good.py"]);
+    assert!(other.code == 0 && other.stderr.contains("start it again"), "{other:?}");
+}
