@@ -8,12 +8,14 @@ use crate::config::Config;
 use crate::failure::Failure;
 use crate::inner::{Inner, Kept};
 use crate::register::{self, RegisterScript, Registered};
+use crate::tend::{Relays, tend};
 use crate::tokens::{self, MintToken};
 use crate::tools::Connectors;
 use crate::verdict::{self, DecideRequest};
 use crate::waiting::{self, Until};
 use crate::worker::{self, Crew, Renewer, Stop};
-use crate::{apply, maintenance};
+use crate::apply;
+use crate::maintenance::{self, Health, Pass, Stuck};
 use protocol::command::{Answer, Caller, Cancel, Command, Decided};
 use protocol::id::{Ids, RunId, TokenId, WorkerId};
 use protocol::limits::{Limits, WorkerSettings};
@@ -22,10 +24,10 @@ use protocol::registry::{self, Change, Token};
 use protocol::run::Run;
 use protocol::time::Time;
 use sandbox::Sandbox;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use store::Ledger;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -80,8 +82,8 @@ pub struct GuestInfo {
 pub struct StartError(#[from] std::io::Error);
 
 impl Engine {
-    /// Makes one recovery pass, then starts workers and passes. Claims of other workers are taken over: the embedded
-    /// store is open in one process only.
+    /// Starts workers and passes; nothing waits for the first recovery pass. Claims of other workers are taken over
+    /// by it: the embedded store is open in one process only.
     pub async fn start(config: EngineConfig) -> Result<Engine, StartError> {
         let mut seed = [0; 16];
         crate::inner::fill(&mut seed);
@@ -99,17 +101,18 @@ impl Engine {
             crew: Crew::new(config.capacity),
             pinned: Kept::default(),
             images: Kept::default(),
-            recovering: AtomicBool::new(true),
+            recovering: watch::Sender::new(true),
+            health: Health::default(),
+            relays: Relays::default(),
             stopping: CancellationToken::new(),
             tasks: TaskTracker::new(),
             ledger: config.ledger,
         });
         let renewer = if inner.carry { Some(Renewer::start(&inner)?) } else { None };
-        maintenance::first_pass(&inner).await;
-        inner.tasks.spawn(maintenance::run(inner.clone()));
+        tend(&inner, "passes", maintenance::run);
         if inner.carry {
-            inner.tasks.spawn(worker::claim_loop(inner.clone()));
-            inner.tasks.spawn(worker::watch_loop(inner.clone()));
+            tend(&inner, "claims", worker::claim_loop);
+            tend(&inner, "hints", worker::watch_loop);
         }
         Ok(Engine { inner, renewer: Arc::new(Mutex::new(renewer)) })
     }
@@ -142,7 +145,29 @@ impl Engine {
 
     /// Until one full recovery pass is done.
     pub fn recovering(&self) -> bool {
-        self.inner.recovering.load(Ordering::Acquire)
+        *self.inner.recovering.borrow()
+    }
+
+    /// Resolves when it is done: a command that shows or carries a run wants to see what the pass made of it (I-19).
+    pub async fn recovered(&self) {
+        let mut recovering = self.inner.recovering.subscribe();
+        // The sender lives as long as the engine.
+        let _ = recovering.wait_for(|recovering| !recovering).await;
+    }
+
+    /// What the last passes did: recovery, and expiry with cleanup; nothing until each was made once.
+    pub fn passes(&self) -> [Option<Pass>; 2] {
+        self.inner.health.passes()
+    }
+
+    /// Every run that cannot go on by itself, with why and since when.
+    pub async fn stuck(&self) -> Result<Vec<Stuck>, Failure> {
+        maintenance::stuck(&self.inner).await
+    }
+
+    /// Why this run cannot go on by itself, as far as the passes of this process met it.
+    pub fn blocked(&self, run: RunId) -> Option<Stuck> {
+        self.inner.health.of(run)
     }
 
     /// A fresh id for a request at a door.
@@ -234,7 +259,8 @@ impl Engine {
         self.inner.tasks.close();
         let grace = self.inner.settings.shutdown_grace;
         if tokio::time::timeout(grace, self.inner.tasks.wait()).await.is_err() {
-            tracing::warn!(hops = self.inner.crew.list().len(), "some hops did not stop in time; their claims lapse");
+            let (hops, relays) = (self.inner.crew.list().len(), self.inner.relays.at_work());
+            tracing::warn!(hops, ?relays, "not everything stopped in time; claims of hops lapse");
             self.inner.crew.stop_all(Stop::Lost);
         }
         let renewer = self.renewer.lock().unwrap_or_else(PoisonError::into_inner).take();

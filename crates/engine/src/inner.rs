@@ -2,7 +2,9 @@
 
 use crate::engine::Image;
 use crate::failure::Failure;
+use crate::maintenance::Health;
 use crate::pinned::Pinned;
+use crate::tend::Relays;
 use crate::tools::Connectors;
 use crate::worker::Crew;
 use protocol::digest::Digest;
@@ -11,10 +13,10 @@ use protocol::limits::{Limits, WorkerSettings};
 use protocol::time::Time;
 use sandbox::{Sandbox, SandboxConfig};
 use std::collections::HashMap;
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use store::Ledger;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -35,7 +37,10 @@ pub(crate) struct Inner {
     pub(crate) pinned: Kept<Pinned>,
     /// Older images that runs are still pinned to.
     pub(crate) images: Kept<Sandbox>,
-    pub(crate) recovering: AtomicBool,
+    /// Until the first recovery pass is done.
+    pub(crate) recovering: watch::Sender<bool>,
+    pub(crate) health: Health,
+    pub(crate) relays: Relays,
     pub(crate) stopping: CancellationToken,
     pub(crate) tasks: TaskTracker,
 }

@@ -17,6 +17,9 @@ mod inner;
 mod maintenance;
 mod pinned;
 mod register;
+mod tend;
+#[cfg(test)]
+mod testing;
 mod tokens;
 pub mod tools;
 mod verdict;
@@ -26,6 +29,7 @@ mod worker;
 pub use admit::{StartRun, Started};
 pub use engine::{Engine, EngineConfig, GuestInfo, Image, StartError};
 pub use failure::Failure;
+pub use maintenance::{Cause, Pass, Stuck};
 pub use register::{RegisterScript, Registered};
 pub use tokens::MintToken;
 pub use verdict::DecideRequest;

@@ -74,6 +74,7 @@ pub(crate) struct Hop {
 impl Hop {
     /// Writes: everything pending and the act, in one transaction.
     pub(crate) async fn commit(&mut self, act: Act) -> Result<Answer, Out> {
+        self.live.awake(self.inner.settings.renew_every).await;
         if self.live.stopped() == Some(Stop::Lost) {
             return Err(Out::Lost);
         }

@@ -1,133 +1,150 @@
 //! The periodic passes: recovery, expiry, cleanup (runs.md sections 11, 14, 20).
 //!
-//! Invariant: a pass costs what is due, not what is parked; one bad row is reported and the pass goes on.
+//! Owns when they are made; [`sweep`] makes them. Invariant: a pass costs what is due, not what is parked.
 
+mod health;
+mod sweep;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use health::Health;
+pub use health::{Cause, Stuck};
+pub use sweep::Pass;
+
+use crate::failure::Failure;
 use crate::inner::Inner;
-use crate::worker;
-use protocol::command::{Answer, Command, Reach, Recover};
-use protocol::id::RunId;
+use protocol::command::Reach;
+use protocol::run::Status;
+use protocol::time::Time;
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use store::{Due, TransactError};
-
-/// What one pass did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Pass {
-    changed: u32,
-    repaired: u32,
-    errors: u32,
-    /// There may be more than one page of it.
-    full: bool,
-}
-
-impl Pass {
-    fn failed() -> Pass {
-        Pass { errors: 1, ..Pass::default() }
-    }
-}
+use std::time::Duration;
+use store::RunFilter;
+use sweep::Sweeps;
+use tokio::sync::broadcast::error::RecvError;
 
 /// The pass at the opening of the store: claims of other workers are lapsed by proof. It decides and dispatches
 /// nothing (I-19).
-pub(crate) async fn first_pass(inner: &Arc<Inner>) {
-    loop {
-        let pass = recover(inner, Reach::Others(inner.worker)).await;
-        if !pass.full || pass.changed == 0 {
-            break;
-        }
-    }
-    inner.recovering.store(false, Ordering::Release);
+async fn first_pass(inner: &Arc<Inner>) {
+    let pass = Sweeps::recover_all(inner, Reach::Others(inner.worker)).await;
+    report("first recovery", pass);
+    inner.health.recovered(pass);
+    inner.recovering.send_replace(false);
 }
 
-/// Passes on their timers, until the engine stops.
+/// Passes on their timers, until the engine stops. Nobody waits for the first one.
 pub(crate) async fn run(inner: Arc<Inner>) {
+    if *inner.recovering.borrow() {
+        first_pass(&inner).await;
+    }
+    let mut sweeps = Sweeps::default();
     let mut recover_at = tokio::time::interval(inner.settings.recover_every);
     let mut scan_at = tokio::time::interval(inner.settings.scan_every);
     for timer in [&mut recover_at, &mut scan_at] {
         timer.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     }
     let mut hints = inner.ledger.subscribe();
+    let mut next = Next { at: next_due(&inner).await, hurry: true };
     loop {
-        let due = next_due(&inner);
         tokio::select! {
             () = inner.stopping.cancelled() => return,
-            () = due => report("expiry", expire(&inner).await),
-            // A commit may have made a nearer due time.
-            hint = hints.recv() => drop(hint),
-            _ = recover_at.tick() => report("recovery", recover(&inner, Reach::Lapsed).await),
-            _ = scan_at.tick() => report("expiry", expire(&inner).await),
+            () = next.comes(&inner) => next = expire(&inner, &mut sweeps).await,
+            _ = scan_at.tick() => next = expire(&inner, &mut sweeps).await,
+            _ = recover_at.tick() => {
+                let pass = sweeps.recover(&inner, Reach::Lapsed).await;
+                report("recovery", pass);
+                inner.health.recovered(pass);
+            }
+            hint = hints.recv() => match hint {
+                Ok(hint) => next.at = next.at.into_iter().chain(hint.due_at).min(),
+                Err(RecvError::Lagged(_)) => next.at = next_due(&inner).await,
+                Err(RecvError::Closed) => return,
+            },
         }
     }
 }
 
-/// Sleeps to the earliest due time, so that waits end on time and not a scan later; the scan finds what this misses.
-async fn next_due(inner: &Inner) {
-    let due = match inner.ledger.next_due().await {
-        Ok(Some(due)) => due.since(inner.now()),
-        Ok(None) | Err(_) => inner.settings.scan_every,
-    };
-    tokio::time::sleep(due.max(std::time::Duration::from_millis(1))).await;
+/// When the next wait ends by itself, so that it ends on time and not a scan later; the scan finds what this misses.
+struct Next {
+    at: Option<Time>,
+    /// False after a pass that left something: batches are paced by the scan, and what failed is not tried at once.
+    hurry: bool,
+}
+
+impl Next {
+    async fn comes(&self, inner: &Inner) {
+        match self.at.filter(|_| self.hurry) {
+            Some(at) => tokio::time::sleep(at.since(inner.now()).max(Duration::from_millis(1))).await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+async fn expire(inner: &Arc<Inner>, sweeps: &mut Sweeps) -> Next {
+    let pass = sweeps.expire(inner).await;
+    report("expiry", pass);
+    inner.health.expired(pass);
+    let hurry = pass.is_clean() && pass.blocked == 0 && !sweeps.more_waits();
+    Next { at: next_due(inner).await, hurry }
+}
+
+async fn next_due(inner: &Inner) -> Option<Time> {
+    match inner.ledger.next_due().await {
+        Ok(due) => due,
+        Err(error) => {
+            tracing::warn!(%error, "when the next wait ends could not be read; the scan finds it");
+            None
+        }
+    }
+}
+
+/// Every run that cannot go on by itself: what the passes met, what cannot be read at all, and what waits for a person to
+/// find out. The whole ledger is read for it.
+pub(crate) async fn stuck(inner: &Inner) -> Result<Vec<Stuck>, Failure> {
+    let mut found: BTreeMap<String, Stuck> = BTreeMap::new();
+    let since = inner.now();
+    let mut after = None;
+    loop {
+        let page = inner.ledger.runs(unfinished(), after, PAGE).await?;
+        for fault in page.faults {
+            let stuck = Stuck { run: fault.key.clone(), cause: Cause::Corrupt, detail: fault.to_string(), since };
+            found.insert(fault.key, stuck);
+        }
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    loop {
+        let page = inner.ledger.effects(true, None, after, PAGE).await?;
+        for effect in page.items {
+            let since = effect.call.gate().map_or(effect.call.at, |gate| gate.at);
+            let detail = format!("nobody knows whether {} of {} happened", effect.call.id, effect.call.tool.name);
+            let run = effect.run.id.to_string();
+            found.entry(run.clone()).or_insert(Stuck { run, cause: Cause::Ambiguous, detail, since });
+        }
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    // What the passes know has its time.
+    found.extend(inner.health.list().into_iter().map(|stuck| (stuck.run.clone(), stuck)));
+    Ok(found.into_values().collect())
+}
+
+/// Runs of one read.
+const PAGE: usize = 500;
+
+fn unfinished() -> RunFilter {
+    let statuses = Status::ALL.into_iter().filter(|status| !status.is_final()).collect();
+    RunFilter { statuses, ..RunFilter::default() }
 }
 
 fn report(what: &'static str, pass: Pass) {
-    if pass.errors > 0 {
-        tracing::warn!(what, pass.errors, pass.repaired, "pass degraded");
+    if !pass.is_clean() {
+        tracing::warn!(what, pass.errors, pass.blocked, pass.repaired, "pass degraded");
     } else if pass.changed > 0 {
-        tracing::debug!(what, pass.changed, pass.repaired, "pass done");
-    }
-}
-
-/// Lapsed claims, passed deadlines, stopping runs: one command each decides what is due.
-async fn recover(inner: &Arc<Inner>, reach: Reach) -> Pass {
-    let Some((due, mut pass)) = look(inner, reach).await else { return Pass::failed() };
-    for run in due.lapsed.into_iter().chain(due.deadlines).chain(due.stopping) {
-        if !worker::carries(inner, run) {
-            one(inner, &mut pass, run, Command::Recover(Recover { run, reach, patience: inner.settings.patience() })).await;
-        }
-    }
-    pass
-}
-
-async fn expire(inner: &Arc<Inner>) -> Pass {
-    let Some((due, mut pass)) = look(inner, Reach::Lapsed).await else { return Pass::failed() };
-    for (wait, run) in due.waits {
-        one(inner, &mut pass, run, Command::Expire(wait)).await;
-    }
-    if inner.carry {
-        for (run, debt) in due.debts {
-            one(inner, &mut pass, run, Command::Clean { run, debt }).await;
-        }
-    }
-    pass
-}
-
-/// One page of what is due; rows that cannot be read are reported and stepped over.
-async fn look(inner: &Arc<Inner>, reach: Reach) -> Option<(Due, Pass)> {
-    let page = inner.settings.page_size as usize;
-    let due = match inner.ledger.due(inner.now(), reach, 0, page).await {
-        Ok(due) => due,
-        Err(error) => {
-            tracing::warn!(%error, "what is due could not be read");
-            return None;
-        }
-    };
-    for fault in &due.faults {
-        tracing::warn!(%fault, "a row that is due cannot be read");
-    }
-    let full = [due.lapsed.len(), due.waits.len(), due.stopping.len(), due.debts.len()].contains(&page);
-    let pass = Pass { errors: due.faults.len() as u32, full, ..Pass::default() };
-    Some((due, pass))
-}
-
-async fn one(inner: &Arc<Inner>, pass: &mut Pass, run: RunId, command: Command) {
-    match inner.ledger.transact(command).await {
-        Ok(Answer::Settled { changed, repaired, .. }) => {
-            pass.changed += u32::from(changed);
-            pass.repaired += u32::from(repaired);
-        }
-        Ok(_) | Err(TransactError::Refused(_)) => {}
-        Err(error) => {
-            tracing::warn!(%run, %error, "a pass met an error; going on");
-            pass.errors += 1;
-        }
+        tracing::debug!(what, pass.changed, pass.blocked, pass.repaired, "pass clean");
     }
 }

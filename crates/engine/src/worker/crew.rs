@@ -1,11 +1,12 @@
 //! Which hops are live in this process.
 
-use crate::clock::monotonic;
+use crate::clock::{monotonic, since_boot};
 use crate::inner::Inner;
 use protocol::command::Taker;
 use protocol::id::RunId;
 use sandbox::Stopper;
 use std::collections::HashMap;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
@@ -24,15 +25,32 @@ pub(crate) struct Live {
     state: Mutex<State>,
     /// Rang when a decision, a stop or a renewal changed something the hop may wait for.
     pub(crate) bell: Notify,
+    /// Rang for writes that wait for the renewal after a suspension.
+    awake: Notify,
 }
 
 struct State {
+    /// When the claim was taken or last renewed, on the clock that counts suspension.
+    renewed: Duration,
     /// Without a renewal the guest is stopped by then.
     stop_at: Instant,
     stop: Option<Stop>,
     guest: Option<Stopper>,
     /// What the hop is waiting for, for lists.
     waiting: Option<Waiting>,
+}
+
+/// When a renewal was sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sent {
+    at: Instant,
+    since_boot: Duration,
+}
+
+impl Sent {
+    pub(crate) fn now() -> Sent {
+        Sent { at: monotonic(), since_boot: since_boot() }
+    }
 }
 
 /// What a live hop waits for.
@@ -78,8 +96,15 @@ impl Crew {
         let live = Arc::new(Live {
             run,
             token,
-            state: Mutex::new(State { stop_at: monotonic() + patience(inner), stop: None, guest: None, waiting: None }),
+            state: Mutex::new(State {
+                renewed: since_boot(),
+                stop_at: monotonic() + patience(inner),
+                stop: None,
+                guest: None,
+                waiting: None,
+            }),
             bell: Notify::new(),
+            awake: Notify::new(),
         });
         all.insert(run, live.clone());
         Some(live)
@@ -150,6 +175,7 @@ impl Live {
             guest.stop();
         }
         self.bell.notify_one();
+        self.awake.notify_waiters();
     }
 
     pub(crate) fn stopped(&self) -> Option<Stop> {
@@ -157,8 +183,27 @@ impl Live {
     }
 
     /// A renewal was sent at `sent` and succeeded (R-102: the deadline counts from before it was sent).
-    pub(crate) fn renewed(&self, sent: Instant, patience: Duration) {
-        self.state().stop_at = sent + patience;
+    pub(crate) fn renewed(&self, sent: Sent, patience: Duration) {
+        let mut state = self.state();
+        state.stop_at = sent.at + patience;
+        state.renewed = sent.since_boot;
+        drop(state);
+        self.awake.notify_waiters();
+    }
+
+    /// Resolves when this hop may write. A renewal that is overdue by more than its period says that the process or the
+    /// machine was suspended: somebody else may have the run by now, and the first write has to be a renewal.
+    pub(crate) async fn awake(&self, renew_every: Duration) {
+        loop {
+            let mut renewed = pin!(self.awake.notified());
+            // Listen first, then look.
+            renewed.as_mut().enable();
+            let overdue = since_boot().saturating_sub(self.state().renewed) > renew_every * 2;
+            if !overdue || self.stopped() == Some(Stop::Lost) {
+                return;
+            }
+            renewed.await;
+        }
     }
 
     pub(crate) fn stop_at(&self) -> Instant {

@@ -11,9 +11,12 @@ pub(crate) use renew::Renewer;
 
 use crate::hop;
 use crate::inner::Inner;
-use protocol::command::{Answer, Claim, Command};
+use futures_util::FutureExt as _;
+use protocol::code::Code;
+use protocol::command::{Act, Answer, Claim, Command, Hop, Progress};
 use protocol::id::RunId;
-use protocol::run::{Phase, Run};
+use protocol::run::{Failure, Phase, Run};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use store::TransactError;
 
@@ -34,27 +37,44 @@ pub(crate) async fn claim_loop(inner: Arc<Inner>) {
     }
 }
 
+/// Claims page after page while there is room. What could not be claimed is stepped over, so that it holds up nothing
+/// behind it.
 async fn claim_some(inner: &Arc<Inner>) -> Result<(), store::ReadError> {
-    let room = inner.crew.free();
-    if room == 0 || inner.stopping.is_cancelled() {
-        return Ok(());
-    }
-    let (claimable, faults) = inner.ledger.claimable(0, room).await?;
-    for fault in faults {
-        tracing::warn!(%fault, "a queued run cannot be read");
-    }
-    for found in claimable {
-        let Some(taker) = inner.crew.taker(inner) else { return Ok(()) };
-        let claim = Claim { run: found.run, seq: found.seq, taker };
-        match inner.ledger.transact(Command::Claim(claim)).await {
-            Ok(Answer::Claimed { run }) => adopt(inner, &run),
-            Ok(other) => unreachable!("a claim is answered with its run: {other:?}"),
-            // Somebody was faster, or the run may not be claimed now.
-            Err(TransactError::Refused(_)) => {}
-            Err(error) => tracing::warn!(%error, run = %found.run, "a claim failed"),
+    let mut skip = 0;
+    loop {
+        let room = inner.crew.free();
+        if room == 0 || inner.stopping.is_cancelled() {
+            return Ok(());
+        }
+        let (claimable, faults) = inner.ledger.claimable(skip, room).await?;
+        let full = claimable.len() + faults.len() >= room;
+        skip += faults.len();
+        for fault in faults {
+            tracing::warn!(%fault, "a queued run cannot be read");
+            inner.health.corrupt(&fault.key, fault.to_string(), inner.now());
+        }
+        for found in claimable {
+            let Some(taker) = inner.crew.taker(inner) else { return Ok(()) };
+            let claim = Claim { run: found.run, seq: found.seq, taker };
+            match inner.ledger.transact(Command::Claim(claim)).await {
+                Ok(Answer::Claimed { run }) => {
+                    inner.health.fine(run.id);
+                    adopt(inner, &run);
+                }
+                Ok(other) => unreachable!("a claim is answered with its run: {other:?}"),
+                // Somebody was faster, or the run may not be claimed now.
+                Err(TransactError::Refused(_)) => skip += 1,
+                Err(error) => {
+                    tracing::warn!(%error, run = %found.run, "a claim failed");
+                    inner.health.failing(found.run, error.to_string(), inner.now());
+                    skip += 1;
+                }
+            }
+        }
+        if !full {
+            return Ok(());
         }
     }
-    Ok(())
 }
 
 /// Starts the hop of a run that a commit gave to this worker. A run that is not ours, or that runs here already, is left
@@ -69,13 +89,33 @@ pub(crate) fn adopt(inner: &Arc<Inner>, run: &Run) {
     let tasks = inner.tasks.clone();
     tasks.spawn(async move {
         let id = run.id;
-        let next = hop::carry(inner.clone(), live.clone(), run).await;
+        let next = carried(&inner, &live, Box::pin(hop::carry(inner.clone(), live.clone(), run))).await;
         inner.crew.leave(&live);
         tracing::debug!(run = %id, ?next, "hop ended");
         if let hop::Next::Claimed(run) = next {
             adopt(&inner, &run);
         }
     });
+}
+
+/// Carries a hop; a panic in it is a failure of its run alone. Where a call was in flight, the claim lapses with its
+/// renewals and recovery settles the rest.
+async fn carried(inner: &Arc<Inner>, live: &Live, hop: impl Future<Output = hop::Next>) -> hop::Next {
+    if let Ok(next) = AssertUnwindSafe(hop).catch_unwind().await {
+        return next;
+    }
+    tracing::error!(run = %live.run, "a hop panicked; its run fails");
+    // Its text may hold anything; the log has it.
+    let failure = Failure { code: Code::StepFailed, message: "the step panicked".to_owned(), detail: None };
+    let act = Act::Fail(failure);
+    let write = Hop { run: live.run, token: live.token, progress: Progress::default(), act };
+    match inner.ledger.transact(Command::Hop(Box::new(write))).await {
+        Ok(_) => hop::Next::Done,
+        Err(error) => {
+            tracing::warn!(run = %live.run, %error, "the failure could not be stored; the claim lapses");
+            hop::Next::Dropped
+        }
+    }
 }
 
 /// The worker learns of cancels and takeovers by hint, before its next renewal.
@@ -97,4 +137,35 @@ pub(crate) async fn watch_loop(inner: Arc<Inner>) {
 /// Whether this worker carries the run now.
 pub(crate) fn carries(inner: &Inner, run: RunId) -> bool {
     inner.crew.has(run)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Bench;
+    use protocol::limits::WorkerSettings;
+    use protocol::run::Status;
+
+    #[tokio::test]
+    async fn a_panic_in_a_hop_is_a_failure_of_its_run_alone() {
+        let bench = Bench::with(WorkerSettings::default()).await;
+        let (bad, good) = (bench.world.running().await, bench.world.running().await);
+        let live = bench.inner.crew.enter(&bench.inner, bad.id, bad.fence).expect("a free place");
+        let next = carried(&bench.inner, &live, async { panic!("a bug with a secret in it") }).await;
+        assert!(matches!(next, hop::Next::Done));
+        let failed = bench.world.ledger.run(bad.id).await.expect("read").expect("there");
+        assert_eq!(failed.status(), Status::Failed);
+        let told = failed.failure().map(|failure| (failure.code, failure.message.as_str()));
+        assert_eq!(told, Some((Code::StepFailed, "the step panicked"))); // R-258 R-260
+        let other = bench.world.ledger.run(good.id).await.expect("read").expect("there");
+        assert_eq!(other.status(), Status::Running);
+        // Whoever lost the run to a pass cannot fail it any more.
+        let lost = bench.inner.crew.enter(&bench.inner, good.id, good.fence).expect("a free place");
+        bench.world.pass(std::time::Duration::from_secs(60));
+        bench.world.recover(good.id, protocol::command::Reach::Lapsed).await;
+        let next = carried(&bench.inner, &lost, async { panic!("too late") }).await;
+        assert!(matches!(next, hop::Next::Dropped));
+        let other = bench.world.ledger.run(good.id).await.expect("read").expect("there");
+        assert_eq!(other.status(), Status::Queued);
+    }
 }

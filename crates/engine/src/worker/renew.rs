@@ -1,7 +1,7 @@
 //! Renewing claims, on an OS thread of its own.
 
-use super::crew::{Stop, patience};
-use crate::clock::monotonic;
+use super::crew::{Sent, Stop, patience};
+use crate::clock::{monotonic, since_boot};
 use crate::inner::Inner;
 use protocol::command::{Renew, Renewed};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -36,13 +36,13 @@ impl Drop for Renewer {
 }
 
 fn run(inner: &Weak<Inner>, runtime: &tokio::runtime::Handle, quit: &mpsc::Receiver<()>) {
-    let mut last = monotonic();
+    // By the clock that counts suspension: after one a renewal is due at once.
+    let mut last = since_boot();
     loop {
         let Some(engine) = inner.upgrade() else { return };
         let every = engine.settings.renew_every;
-        let due = last + every;
-        if monotonic() >= due {
-            last = monotonic();
+        if since_boot() >= last + every {
+            last = since_boot();
             renew(&engine, runtime);
         }
         stop_unrenewed(&engine);
@@ -60,7 +60,7 @@ fn renew(engine: &Arc<Inner>, runtime: &tokio::runtime::Handle) {
     if hops.is_empty() {
         return;
     }
-    let sent = monotonic();
+    let sent = Sent::now();
     let renew = Renew {
         worker: engine.worker,
         ttl: engine.settings.claim_ttl,
@@ -94,5 +94,82 @@ fn stop_unrenewed(engine: &Arc<Inner>) {
         if now >= hop.stop_at() {
             hop.stop(Stop::Lost);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Bench;
+    use futures_util::FutureExt as _;
+    use protocol::limits::WorkerSettings;
+
+    const EVERY: Duration = Duration::from_millis(20);
+
+    fn settings() -> WorkerSettings {
+        let (claim_ttl, stop_margin) = (Duration::from_secs(30), Duration::from_secs(5));
+        WorkerSettings { renew_every: EVERY, claim_ttl, stop_margin, ..WorkerSettings::default() }
+    }
+
+    /// Lets real time pass as a suspension does: nobody renews.
+    async fn suspended() {
+        let asleep = since_boot() + EVERY * 3;
+        while since_boot() < asleep {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    async fn renewed(bench: &Bench) {
+        let engine = bench.inner.clone();
+        let runtime = tokio::runtime::Handle::current();
+        tokio::task::spawn_blocking(move || renew(&engine, &runtime)).await.expect("renewed");
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn after_a_suspension_the_first_write_is_a_renewal() {
+        let bench = Bench::with(settings()).await;
+        let run = bench.world.running().await;
+        let live = bench.inner.crew.enter(&bench.inner, run.id, run.fence).expect("a free place");
+        assert!(live.awake(EVERY).now_or_never().is_some());
+        suspended().await;
+        let mut write = std::pin::pin!(live.awake(EVERY));
+        assert!(write.as_mut().now_or_never().is_none());
+        bench.world.pass(Duration::from_secs(60));
+        renewed(&bench).await;
+        write.await; // its answer came
+        let claim = bench.world.ledger.run(run.id).await.expect("read").expect("there").claim().cloned();
+        assert_eq!(claim.map(|claim| claim.deadline), Some(bench.world.ledger.now() + Duration::from_secs(30)));
+        assert_eq!(live.stopped(), None);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_claim_that_was_lost_in_a_suspension_writes_nothing_more() {
+        let bench = Bench::with(settings()).await;
+        let run = bench.world.running().await;
+        let live = bench.inner.crew.enter(&bench.inner, run.id, run.fence).expect("a free place");
+        suspended().await;
+        let mut write = std::pin::pin!(live.awake(EVERY));
+        assert!(write.as_mut().now_or_never().is_none());
+        bench.world.pass(Duration::from_secs(60));
+        bench.world.recover(run.id, protocol::command::Reach::Lapsed).await;
+        renewed(&bench).await;
+        write.await;
+        assert_eq!(live.stopped(), Some(Stop::Lost)); // R-100 R-104
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_hop_counts_its_patience_from_before_the_renewal_was_sent() {
+        let bench = Bench::with(settings()).await;
+        let run = bench.world.running().await;
+        let live = bench.inner.crew.enter(&bench.inner, run.id, run.fence).expect("a free place");
+        let sent = Sent::now();
+        let before = monotonic();
+        suspended().await;
+        live.renewed(sent, patience(&bench.inner));
+        assert!(live.stop_at() <= before + Duration::from_secs(25)); // claim_ttl less stop_margin
+        // Its time is up, whatever the ledger's clock says.
+        live.renewed(sent, Duration::ZERO);
+        stop_unrenewed(&bench.inner);
+        assert_eq!(live.stopped(), Some(Stop::Lost));
     }
 }

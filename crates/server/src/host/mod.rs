@@ -71,6 +71,10 @@ impl Host {
         };
         let (image, found) = config::image(&config, &options).await;
         let engine = engine(&options, &config, ledger, image).await?;
+        // A server is ready before the first pass is done; a command shows what the pass made of its run (I-19).
+        if !options.lasting {
+            engine.recovered().await;
+        }
         let local = Principal::local().named(folder::user());
         if options.apply_config && options.config.is_some() {
             let by = itself(&local);

@@ -23,6 +23,9 @@ pub(super) fn apply(change: &mut Change, progress: Progress, cx: &mut Cx<'_>) ->
     }
     change.rows.run.budget.active_us += progress.charge.active;
     for (kind, facts) in progress.nodes {
+        if !told_by_steps(kind) {
+            return Err(Refusal::new(Code::InvalidRequest, format!("a step does not write `{kind}`")));
+        }
         change.event(kind, facts);
     }
     for body in progress.bodies {
@@ -61,6 +64,14 @@ pub(super) fn apply(change: &mut Change, progress: Progress, cx: &mut Cx<'_>) ->
     }
     log(change, progress.log_base, progress.log);
     Ok(())
+}
+
+/// What a step tells of itself. Approvals, waits and ends are told by the decisions about them.
+fn told_by_steps(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::NodeEntered | Kind::NodeWaiting | Kind::NodeEnded | Kind::NodeFailed | Kind::SnapshotUnused
+    )
 }
 
 fn enter(change: &mut Change, entry: Entry) -> Result<(), Refusal> {

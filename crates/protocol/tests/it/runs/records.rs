@@ -104,6 +104,24 @@ fn why_somebody_cancelled_is_kept_beside_the_event() {
 }
 
 #[test]
+fn a_step_tells_of_its_nodes_and_of_nothing_else() {
+    use protocol::event::{Facts, Kind};
+    let mut world = World::running();
+    let told = |kind| Progress { nodes: vec![(kind, Facts::new())], ..Progress::default() };
+    for kind in [Kind::ApprovalRequested, Kind::ApprovalApproved, Kind::Run(Status::Done), Kind::CallEnded] {
+        let refused = world.record(told(kind)).expect_err("not a step's to tell");
+        assert_eq!(refused.code, protocol::code::Code::InvalidRequest);
+    }
+    let ask = world.hot(obligation());
+    let checkpoint = world.checkpoint(&Progress::default());
+    let act = Act::Park { checkpoint, mode: protocol::run::WaitMode::Any, taker: None };
+    let events = world.events.len();
+    world.hop(told(Kind::NodeWaiting), act).expect("parked");
+    assert_eq!(world.kinds(events), ["node.waiting", "run.awaiting_consent"]); // with the commit of its hop
+    assert!(world.approval(ask.id).is_pending());
+}
+
+#[test]
 fn a_timer_is_told_when_it_opens() {
     let mut world = World::running();
     let call = world.call(protocol::tool::Effect::Read, RecoveryClass::Retry);

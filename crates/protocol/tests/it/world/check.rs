@@ -114,7 +114,9 @@ impl World {
     fn events_follow_changes(&self, command: &Command, before: Option<&Rows>, after: &Rows) {
         let Some(before) = before else { return };
         let new = &self.events[before.run.events.len as usize..];
-        let told = new.iter().any(|event| event.kind != Kind::AttemptRefused);
+        // A refused attempt is told because nothing changed; a step tells of itself.
+        let of_rows = |kind: Kind| kind != Kind::AttemptRefused && !kind.as_str().starts_with("node.");
+        let told = new.iter().any(|event| of_rows(event.kind));
         let changed = substance(before) != substance(after);
         // A late word on a question that is closed changes a row that is no longer among those of its run.
         let late = self.last.as_ref().is_some_and(|change| change.rows.approvals.dirty().next().is_some());

@@ -1,0 +1,193 @@
+//! One pass over what is due: lists in pages, each row by a command of its own.
+//!
+//! Invariant: a row that fails is counted and stepped over, so it stops neither its page nor the rows behind it (R-10,
+//! A row that was handled is gone at the next look; one that stayed is still at the front, so a page begins as
+//! many rows further on as stayed, and at the front again once the end of the list was seen.
+
+use crate::inner::Inner;
+use crate::worker;
+use futures_util::future::join_all;
+use protocol::command::{Answer, Command, Reach, Recover};
+use protocol::id::RunId;
+use std::sync::Arc;
+use store::{Due, TransactError};
+
+/// What one pass did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pass {
+    /// Rows that changed as they should with time.
+    pub changed: u32,
+    /// Rows that some earlier command should have changed.
+    pub repaired: u32,
+    /// Rows that are due and cannot go on yet: something outside has still to end.
+    pub blocked: u32,
+    /// Rows that could not be read or changed.
+    pub errors: u32,
+}
+
+impl Pass {
+    /// Clean, or degraded by errors.
+    pub fn is_clean(&self) -> bool {
+        self.errors == 0
+    }
+
+    fn and(self, other: Pass) -> Pass {
+        Pass {
+            changed: self.changed + other.changed,
+            repaired: self.repaired + other.repaired,
+            blocked: self.blocked + other.blocked,
+            errors: self.errors + other.errors,
+        }
+    }
+}
+
+/// The lists of what is due.
+#[derive(Default)]
+pub(super) struct Sweeps {
+    lapsed: Sweep,
+    deadlines: Sweep,
+    stopping: Sweep,
+    waits: Sweep,
+    debts: Sweep,
+}
+
+/// One list, and how far into it the next page begins.
+#[derive(Default)]
+struct Sweep {
+    skip: usize,
+    /// The last page was full.
+    more: bool,
+}
+
+/// What became of one row.
+enum Row {
+    Changed {
+        repaired: bool,
+    },
+    /// Nothing was due for it, or something has still to end.
+    Stayed,
+    Failed,
+}
+
+impl Sweeps {
+    /// Lapsed claims, passed deadlines, stopping runs: one command each decides what is due. One page of each list.
+    pub(super) async fn recover(&mut self, inner: &Arc<Inner>, reach: Reach) -> Pass {
+        let one = |run| recover(inner, run, reach);
+        let lapsed = self.lapsed.page(inner, reach, |due| due.lapsed, one).await;
+        let late = self.deadlines.page(inner, reach, |due| due.deadlines, one).await;
+        lapsed.and(late).and(self.stopping.page(inner, reach, |due| due.stopping, one).await)
+    }
+
+    /// The same, each list to its end.
+    pub(super) async fn recover_all(inner: &Arc<Inner>, reach: Reach) -> Pass {
+        let mut sweeps = Sweeps::default();
+        let one = |run| recover(inner, run, reach);
+        let lapsed = sweeps.lapsed.pages(inner, reach, |due| due.lapsed, one).await;
+        let late = sweeps.deadlines.pages(inner, reach, |due| due.deadlines, one).await;
+        lapsed.and(late).and(sweeps.stopping.pages(inner, reach, |due| due.stopping, one).await)
+    }
+
+    /// Waits whose time has come, and cleanup after ends. One page of each list.
+    pub(super) async fn expire(&mut self, inner: &Arc<Inner>) -> Pass {
+        let expire = |(wait, run)| one(inner, run, Command::Expire(wait));
+        let waits = self.waits.page(inner, Reach::Lapsed, |due| due.waits, expire).await;
+        // A command that only reads leaves cleanup to a process that carries runs.
+        if !inner.carry {
+            return waits;
+        }
+        let clean = |(run, debt)| one(inner, run, Command::Clean { run, debt });
+        waits.and(self.debts.page(inner, Reach::Lapsed, |due| due.debts, clean).await)
+    }
+
+    /// Whether there may be more waits that are due than the last page had.
+    pub(super) fn more_waits(&self) -> bool {
+        self.waits.more
+    }
+}
+
+impl Sweep {
+    /// Handles one page. Its rows are given to the ledger together, which commits them together.
+    async fn page<T, F: Future<Output = Row>>(
+        &mut self,
+        inner: &Arc<Inner>,
+        reach: Reach,
+        list: impl Fn(Due) -> Vec<T>,
+        handle: impl Fn(T) -> F,
+    ) -> Pass {
+        let size = inner.settings.page_size as usize;
+        let due = match inner.ledger.due(inner.now(), reach, self.skip, size).await {
+            Ok(due) => due,
+            Err(error) => {
+                tracing::warn!(%error, "what is due could not be read");
+                *self = Sweep::default();
+                return Pass { errors: 1, ..Pass::default() };
+            }
+        };
+        let mut pass = Pass { errors: due.faults.len() as u32, ..Pass::default() };
+        for fault in &due.faults {
+            tracing::warn!(%fault, "a row that is due cannot be read");
+            inner.health.corrupt(&fault.key, fault.to_string(), inner.now());
+        }
+        let rows = list(due);
+        self.more = rows.len() + pass.errors as usize >= size;
+        for row in join_all(rows.into_iter().map(handle)).await {
+            match row {
+                Row::Changed { repaired } => {
+                    pass.changed += 1;
+                    pass.repaired += u32::from(repaired);
+                }
+                Row::Stayed => pass.blocked += 1,
+                Row::Failed => pass.errors += 1,
+            }
+        }
+        let stayed = (pass.blocked + pass.errors) as usize;
+        self.skip = if self.more { self.skip + stayed } else { 0 };
+        pass
+    }
+
+    /// Handles page after page, to the end of the list.
+    async fn pages<T, F: Future<Output = Row>>(
+        &mut self,
+        inner: &Arc<Inner>,
+        reach: Reach,
+        list: impl Fn(Due) -> Vec<T>,
+        handle: impl Fn(T) -> F,
+    ) -> Pass {
+        let mut all = Pass::default();
+        loop {
+            all = all.and(self.page(inner, reach, &list, &handle).await);
+            if !self.more {
+                return all;
+            }
+        }
+    }
+}
+
+async fn recover(inner: &Arc<Inner>, run: RunId, reach: Reach) -> Row {
+    // What this worker carries, its own hop stops, ends and acknowledges.
+    if worker::carries(inner, run) {
+        return Row::Stayed;
+    }
+    let patience = inner.settings.patience();
+    one(inner, run, Command::Recover(Recover { run, reach, patience })).await
+}
+
+async fn one(inner: &Arc<Inner>, run: RunId, command: Command) -> Row {
+    match inner.ledger.transact(command).await {
+        Ok(Answer::Settled { changed, repaired, .. }) => {
+            inner.health.fine(run);
+            if changed { Row::Changed { repaired } } else { Row::Stayed }
+        }
+        Ok(_) | Err(TransactError::Refused(_)) => Row::Stayed,
+        Err(error) => {
+            tracing::warn!(%run, %error, "a pass met an error; going on");
+            match error {
+                TransactError::Corrupt(corrupt) => {
+                    inner.health.corrupt(&run.to_string(), corrupt.to_string(), inner.now())
+                }
+                other => inner.health.failing(run, other.to_string(), inner.now()),
+            }
+            Row::Failed
+        }
+    }
+}
