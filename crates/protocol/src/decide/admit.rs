@@ -6,6 +6,7 @@ use crate::command::{Admit, Answer, KnownKey};
 use crate::delivery::{Cause, Delivery, Mode, State};
 use crate::event::{Event, Facts, Kind};
 use crate::id::RunId;
+use crate::limits::{LABELS, NAME_BYTES};
 use crate::principal::Right;
 use crate::refusal::Refusal;
 use crate::rows::{Change, Rows, Set};
@@ -67,6 +68,7 @@ fn check(admit: &Admit, session: Option<RunId>, cx: &Cx<'_>) -> Result<(), Refus
         return Err(Refusal::new(Code::RevisionNotActive, detail)
             .hint(format!("stasis workflow activate {key} {}", admit.pattern.revision)));
     }
+    within_bounds(admit)?;
     if admit.priority > 100 {
         let detail = format!("priority {} is out of 0..100", admit.priority);
         return Err(Refusal::new(Code::InvalidRequest, detail));
@@ -80,6 +82,25 @@ fn check(admit: &Admit, session: Option<RunId>, cx: &Cx<'_>) -> Result<(), Refus
     }
     if let Some(other) = session {
         return Err(Refusal::new(Code::SessionBusy, format!("session already has an active run: {other}")));
+    }
+    Ok(())
+}
+
+/// What a request says of its run beside the input is kept in the run's row and told with it in every list, so it is short.
+fn within_bounds(admit: &Admit) -> Result<(), Refusal> {
+    let exceeded = |what: &str, is: usize, limit: usize| {
+        let refusal = Refusal::new(Code::LimitExceeded, format!("{what} exceeded: {is} > {limit}"));
+        Err(refusal.hint("put what is long into the input"))
+    };
+    if admit.labels.len() > LABELS {
+        return exceeded("labels", admit.labels.len(), LABELS);
+    }
+    let named = [("session", admit.session.as_ref()), ("key", admit.idempotency_key.as_ref())];
+    let labels = admit.labels.iter().flat_map(|(key, value)| [("label", Some(key)), ("label", Some(value))]);
+    for (what, text) in labels.chain(named) {
+        if let Some(text) = text.filter(|text| text.len() > NAME_BYTES) {
+            return exceeded(&format!("bytes of a {what}"), text.len(), NAME_BYTES);
+        }
     }
     Ok(())
 }

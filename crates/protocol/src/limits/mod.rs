@@ -106,6 +106,8 @@ pub const WHEN_BYTES: usize = 4_096;
 pub const WHEN_DEPTH: usize = 64;
 /// Bytes of a role, a subject or another name.
 pub const NAME_BYTES: usize = 256;
+/// Labels of a run; each key and value is a name. They are shown with the run in every list.
+pub const LABELS: usize = 64;
 /// Bytes of a reason: as much as a failure's text.
 pub const REASON_BYTES: usize = 4_096;
 

@@ -50,7 +50,7 @@ impl Service {
             let page = self.engine.ledger().approvals(filter.clone(), here.after, limit - items.len()).await;
             let page = page.map_err(|error| unread(error, by))?;
             for found in page.items.iter().filter(|found| !mine || may_decide(by, found)) {
-                items.push(self.draw_approval(by, &found.approval, &found.run.pattern.key).await?);
+                list::keep(&mut items, self.draw_approval(by, &found.approval, &found.run.pattern.key).await)?;
             }
             for fault in &page.faults {
                 tracing::error!(%fault, "a row of a list cannot be read");

@@ -9,6 +9,7 @@ use api::EffectItem;
 use api::call::{CallState, EffectQuery};
 use api::page::Page;
 use protocol::command::Caller;
+use store::CallOf;
 
 impl Service {
     /// Writes that passed their dispatch gate, newest first; or those in one state only.
@@ -25,14 +26,18 @@ impl Service {
             if foreign || query.state.is_some_and(|wanted| wanted != state) {
                 continue;
             }
-            let run = found.run.id;
-            let arguments = self.json(by, run, found.call.arguments.digest).await?;
-            let receipt = self.receipts(by, run).await?.get(&found.call.identity.text(run)).copied();
-            items.push(view::call::item(&found.call, &found.run.pattern.key, arguments, receipt));
+            list::keep(&mut items, self.effect(by, &found).await)?;
         }
         for fault in &page.faults {
             tracing::error!(%fault, "a row of a list cannot be read");
         }
         Ok(Page { items, next_cursor: page.next.map(|next| next.to_string()) })
+    }
+
+    async fn effect(&self, by: &Caller, found: &CallOf) -> Answer<EffectItem> {
+        let run = found.run.id;
+        let arguments = self.json(by, run, found.call.arguments.digest).await?;
+        let receipt = self.receipts(by, run).await?.get(&found.call.identity.text(run)).copied();
+        Ok(view::call::item(&found.call, &found.run.pattern.key, arguments, receipt))
     }
 }

@@ -3,6 +3,7 @@
 use super::invalid;
 use super::problem::Answer;
 use api::page::{Page, Tail};
+use protocol::code::Code;
 
 /// Items of a page that names no number.
 const USUAL: u32 = 50;
@@ -27,6 +28,17 @@ fn limit_within(asked: Option<u32>, usual: u32, most: u32) -> Answer<usize> {
         Some(n @ 1..) if n <= most => Ok(n as usize),
         Some(n) => Err(invalid(format!("query parameter `limit`: {n} is not within 1 to {most}"))),
     }
+}
+
+/// Puts a drawn item into a page. A damaged one is left out, since it takes no other with it; its cause is in the
+/// log, and asked for alone it says that something is wrong.
+pub(super) fn keep<T>(items: &mut Vec<T>, drawn: Answer<T>) -> Answer<()> {
+    match drawn {
+        Ok(item) => items.push(item),
+        Err(problem) if problem.code == Code::Internal.as_str() => {}
+        Err(problem) => return Err(problem),
+    }
+    Ok(())
 }
 
 /// The store's cursor in a text.

@@ -9,6 +9,7 @@ use api::run::Tier;
 use api::{Approval, Json, Run};
 use protocol::approval::{self, Kind};
 use protocol::call::Receipt;
+use protocol::code::Code;
 use protocol::command::Caller;
 use protocol::digest::Digest;
 use protocol::id::{ApprovalId, ReceiptId, RunId};
@@ -130,9 +131,12 @@ impl Service {
         Ok(String::from_utf8_lossy(&self.body(by, run, digest).await?).into_owned())
     }
 
-    /// The title of a gate, which the program gave as an argument.
+    /// The title of a gate, which the program gave as an argument. A run is shown without it where it is damaged.
     async fn title(&self, by: &Caller, row: &approval::Approval) -> Answer<Option<String>> {
-        let arguments = self.json(by, row.run, row.arguments.digest).await?;
+        let arguments = match self.json(by, row.run, row.arguments.digest).await {
+            Err(problem) if problem.code == Code::Internal.as_str() => return Ok(None),
+            arguments => arguments?,
+        };
         Ok(arguments.peek().get("title").and_then(|title| title.as_str()).map(str::to_owned))
     }
 

@@ -70,7 +70,7 @@ impl Service {
         let page = self.engine.ledger().runs(filter, after, limit).await.map_err(|error| unread(error, by))?;
         let mut items = Vec::with_capacity(page.items.len());
         for row in &page.items {
-            items.push(self.draw(&self.whole(by, row.id).await?));
+            list::keep(&mut items, self.whole(by, row.id).await.map(|whole| self.draw(&whole)))?;
         }
         for fault in &page.faults {
             tracing::error!(%fault, "a row of a list cannot be read");

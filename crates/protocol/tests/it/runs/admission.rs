@@ -55,6 +55,35 @@ fn requests_are_equal_in_all_but_their_labels() {
 }
 
 #[test]
+fn what_a_request_says_beside_its_input_is_short() {
+    let given = |change: &dyn Fn(&mut Admit)| {
+        let mut world = World::new();
+        let Command::Admit(mut admit) = world.admission(None) else { unreachable!() };
+        change(&mut admit);
+        world.give(Command::Admit(admit)).map_err(|refusal| (refusal.code, refusal.detail))
+    };
+    let labels = |n: usize| (0..n).map(|n| (format!("k{n}"), "v".to_owned())).collect::<BTreeMap<_, _>>();
+    let (fits, long) = ("x".repeat(256), "x".repeat(257));
+    let refused = |detail: &str| Err((Code::LimitExceeded, detail.to_owned()));
+    assert!(given(&|a| a.labels = labels(64)).is_ok());
+    assert_eq!(given(&|a| a.labels = labels(65)).map(drop), refused("labels exceeded: 65 > 64"));
+    for place in [0, 1] {
+        let label = |text: &str| {
+            let (key, value) = if place == 0 { (text, "v") } else { ("k", text) };
+            BTreeMap::from([(key.to_owned(), value.to_owned())])
+        };
+        assert!(given(&|a| a.labels = label(&fits)).is_ok());
+        assert_eq!(given(&|a| a.labels = label(&long)).map(drop), refused("bytes of a label exceeded: 257 > 256"));
+    }
+    assert!(given(&|a| a.session = Some(fits.clone())).is_ok());
+    assert_eq!(given(&|a| a.session = Some(long.clone())).map(drop), refused("bytes of a session exceeded: 257 > 256"));
+    assert_eq!(
+        given(&|a| a.idempotency_key = Some(long.clone())).map(drop),
+        refused("bytes of a key exceeded: 257 > 256")
+    );
+}
+
+#[test]
 fn admission_refuses_what_it_does_not_know() {
     let refused = |change: fn(&mut Admit)| {
         let mut world = World::new();
