@@ -2,6 +2,7 @@
 
 mod crash;
 mod cycle;
+mod damage;
 mod effects;
 mod exits;
 mod home;
