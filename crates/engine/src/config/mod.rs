@@ -26,7 +26,6 @@ use protocol::policy::Policy;
 use protocol::principal::Principal;
 
 use fault::Place;
-pub(crate) use fault::nearest;
 use reader::{Reader, Section};
 use tree::Table;
 
