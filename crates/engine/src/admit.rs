@@ -3,15 +3,17 @@
 use crate::failure::Failure;
 use crate::inner::Inner;
 use crate::pinned::{self, PinError};
+use protocol::approval::Method;
 use protocol::code::Code;
 use protocol::command::{Admit, Answer, Caller, Command};
 use protocol::digest::Digest;
 use protocol::id::RunId;
 use protocol::json::Canonical;
 use protocol::limits::{DEFAULT_QUEUE, PRIORITY};
+use protocol::principal::Principal;
 use protocol::refusal::Refusal;
 use protocol::rows::NewBody;
-use protocol::run::{PatternRef, Run};
+use protocol::run::{PatternRef, Run, Settings};
 use protocol::schema::Schema;
 use protocol::time::Time;
 use serde::Serialize;
@@ -76,6 +78,9 @@ pub(crate) async fn start(inner: &Inner, by: Caller, request: StartRun) -> Resul
         return Err(Failure::refused(Code::UnknownQueue, format!("there is no queue `{queue}`")));
     }
     let (pattern, settings) = pin(inner, &request).await?;
+    // C-55: whoever runs the own program on the own data directory answers it alone, a server beside it or not.
+    let own = by.method == Method::Cli && by.principal.id == Principal::LOCAL;
+    let settings = Settings { separate_requester: inner.separate_requester && !own, ..settings };
     let admit = Admit {
         by,
         run: request.run.unwrap_or_else(|| inner.ids().mint()),
@@ -117,10 +122,7 @@ async fn known(
     }
 }
 
-async fn pin(
-    inner: &Inner,
-    request: &StartRun,
-) -> Result<(protocol::workflow::Pattern, protocol::run::Settings), Failure> {
+async fn pin(inner: &Inner, request: &StartRun) -> Result<(protocol::workflow::Pattern, Settings), Failure> {
     let registry = inner.ledger.registry();
     let key = &request.workflow;
     let unknown = || {
@@ -138,12 +140,17 @@ async fn pin(
     };
     check_input(&pattern.manifest.input_schema, &request.input, inner)?;
     match pinned::load(inner, pattern).await {
-        Ok(_) => Ok((pattern.clone(), workflow.settings)),
+        // What the pattern says is the pattern's own, whichever revision was registered last.
+        Ok(pinned) => {
+            let (max_calls, not_after) = (pinned.max_calls, pinned.not_after);
+            let resume = pattern.manifest.resume;
+            Ok((pattern.clone(), Settings { max_calls, not_after, resume, ..workflow.settings }))
+        }
         Err(PinError::Unavailable(why)) => match inner.sandbox() {
             Err(failure) => Err(failure),
             Ok(_) => Err(Failure::Image(format!("{key}@{} cannot run here: {why}", pattern.revision))),
         },
-        Err(PinError::Store(error)) => Err(error.into()),
+        Err(PinError::Unread(reason)) => Err(store::ReadError::Unavailable { reason }.into()),
     }
 }
 
@@ -151,7 +158,9 @@ async fn pin(
 fn check_input(schema: &Canonical, input: &Canonical, inner: &Inner) -> Result<(), Failure> {
     let (len, limit) = (input.len() as u64, inner.limits.input_bytes);
     if len > limit {
-        return Err(Failure::refused(Code::LimitExceeded, format!("input exceeded: {len} > {limit}")));
+        let hint = "leave large content where it is, and give the program its name";
+        let refusal = Refusal::new(Code::LimitExceeded, format!("input exceeded: {len} > {limit}"));
+        return Err(Failure::Refused(refusal.hint(hint)));
     }
     let schema = Schema::compile(schema).map_err(|fault| Failure::Corrupt(fault.to_string()))?;
     schema.check(input).map_err(|violation| {

@@ -14,8 +14,10 @@ use crate::tools::Connectors;
 use crate::verdict::{self, DecideRequest};
 use crate::waiting::{self, Until};
 use crate::worker::{self, Crew, Renewer, Stop};
-use crate::apply;
-use crate::maintenance::{self, Health, Pass, Stuck};
+use crate::{
+    apply,
+    maintenance::{self, Health, Pass, Stuck},
+};
 use protocol::command::{Answer, Caller, Cancel, Command, Decided};
 use protocol::id::{Ids, RunId, TokenId, WorkerId};
 use protocol::limits::{Limits, WorkerSettings};
@@ -23,7 +25,7 @@ use protocol::principal::Principal;
 use protocol::registry::{self, Change, Token};
 use protocol::run::Run;
 use protocol::time::Time;
-use sandbox::Sandbox;
+use sandbox::{Meter, Sandbox};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use store::Ledger;
@@ -74,6 +76,14 @@ pub struct GuestInfo {
     pub waiting_since: Option<Time>,
     /// What it waits for.
     pub waits_for: Option<String>,
+    meter: Option<Meter>,
+}
+
+impl GuestInfo {
+    /// Memory that the machine holds for this guest alone, measured now.
+    pub fn resident_bytes(&self) -> Option<u64> {
+        self.meter.as_ref().and_then(Meter::resident_bytes)
+    }
 }
 
 /// An engine that cannot start.
@@ -238,12 +248,13 @@ impl Engine {
         let mut guests: Vec<_> = hops
             .iter()
             .map(|live| {
-                let waiting = live.waiting();
+                let (waiting, meter) = (live.waiting(), live.guest());
                 GuestInfo {
                     run: live.run,
-                    resident: live.has_guest(),
+                    resident: meter.is_some(),
                     waiting_since: waiting.as_ref().map(|w| w.since),
                     waits_for: waiting.map(|w| w.name),
+                    meter,
                 }
             })
             .collect();

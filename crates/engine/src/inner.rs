@@ -11,7 +11,7 @@ use protocol::digest::Digest;
 use protocol::id::{Ids, RequestId, WorkerId};
 use protocol::limits::{Limits, WorkerSettings};
 use protocol::time::Time;
-use sandbox::{Sandbox, SandboxConfig};
+use sandbox::Sandbox;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -48,27 +48,18 @@ pub(crate) struct Inner {
 impl Inner {
     /// The image with this digest: the newest one, or an older one that the cache still has, since a run returns on the
     /// image it was pinned to. It is compiled once and kept.
-    pub(crate) async fn sandbox_of(&self, digest: Digest) -> Option<Sandbox> {
-        if let Image::Found(newest) = &self.image
-            && newest.image().digest == digest
-        {
-            return Some(newest.clone());
-        }
+    pub(crate) async fn sandbox_of(&self, digest: Digest) -> Result<Sandbox, String> {
+        let cache = match &self.image {
+            Image::Found(newest) if newest.image().digest == digest => return Ok(newest.clone()),
+            Image::Found(newest) => newest.cache().to_owned(),
+            Image::Missing { .. } => sandbox::cache::default_dir().map_err(|error| error.to_string())?,
+        };
         if let Some(kept) = self.images.get(digest) {
-            return Some((*kept).clone());
+            return Ok((*kept).clone());
         }
-        let opened = tokio::task::spawn_blocking(move || open_image(digest)).await;
-        match opened {
-            Ok(Ok(sandbox)) => Some((*self.images.keep(digest, Arc::new(sandbox))).clone()),
-            Ok(Err(why)) => {
-                tracing::warn!(%digest, why, "a pinned guest image cannot be used");
-                None
-            }
-            Err(error) => {
-                tracing::warn!(%digest, %error, "a pinned guest image could not be opened");
-                None
-            }
-        }
+        let opened = tokio::task::spawn_blocking(move || Sandbox::of_digest(&cache, digest)).await;
+        let sandbox = opened.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
+        Ok((*self.images.keep(digest, Arc::new(sandbox))).clone())
     }
 
     /// The guest image, or why there is none.
@@ -93,19 +84,6 @@ impl Inner {
     pub(crate) fn request_id(&self) -> RequestId {
         self.ids().mint()
     }
-}
-
-/// Looks an image up in the cache by its digest.
-fn open_image(digest: Digest) -> Result<Sandbox, String> {
-    let cache = sandbox::cache::default_dir().map_err(|error| error.to_string())?;
-    let guests = sandbox::cache::guests_dir(&cache).map_err(|error| error.to_string())?;
-    let image = guests.join(sandbox::cache::image_name(digest));
-    if !image.exists() {
-        return Err(format!("{} is not there", image.display()));
-    }
-    let config = SandboxConfig { image: Some(image), ..SandboxConfig::new(cache) };
-    let sandbox = Sandbox::open(&config, &mut |_| ()).map_err(|error| error.to_string())?;
-    if sandbox.image().digest == digest { Ok(sandbox) } else { Err("its bytes are of another digest".to_owned()) }
 }
 
 /// Fills a buffer from the system's random source. Without one nothing here can be unguessable, so the process stops.

@@ -16,6 +16,7 @@ mod hop;
 mod inner;
 mod maintenance;
 mod pinned;
+mod reading;
 mod register;
 mod tend;
 #[cfg(test)]

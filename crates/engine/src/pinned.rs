@@ -3,6 +3,8 @@
 //! Invariant: a run uses what was sealed at registration, whatever the registry holds since (C-43, R-348).
 
 use crate::inner::Inner;
+use crate::reading::{self, Unread};
+use crate::register::SCRIPT_STATE;
 use crate::tools::Grant;
 use protocol::builtin;
 use protocol::digest::Digest;
@@ -10,8 +12,9 @@ use protocol::json::Canonical;
 use protocol::plan::Plan;
 use protocol::run::{PatternRef, Run};
 use protocol::schema::Schema;
+use protocol::time::Time;
 use protocol::tool::ToolSpec;
-use protocol::workflow::Pattern;
+use protocol::workflow::{Manifest, Pattern};
 use sandbox::Sandbox;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,6 +25,9 @@ pub(crate) struct Pinned {
     /// The tools of the plan and the built-in ones, by name.
     pub(crate) tools: BTreeMap<String, PinnedTool>,
     pub(crate) output: Schema,
+    /// What its plan allows: counted calls, and until when.
+    pub(crate) max_calls: u32,
+    pub(crate) not_after: Option<Time>,
     /// The image it is pinned to; none only where nothing of it can run.
     pub(crate) sandbox: Option<Sandbox>,
 }
@@ -44,6 +50,8 @@ impl Pinned {
             source: String::new(),
             tools: BTreeMap::new(),
             output: Schema::compile(&any).expect("the schema of anything"),
+            max_calls: 0,
+            not_after: None,
             sandbox: None,
         }
     }
@@ -52,12 +60,12 @@ impl Pinned {
 /// Why a pattern cannot be used here.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PinError {
-    /// Not stored, not of its digest, or of an engine or image that is not here (W-5).
+    /// Not stored, not of its digest, or of an engine, image or checkpoint schema that is not here (W-5).
     #[error("{0}")]
     Unavailable(String),
-    /// The store could not be read; that is not absence.
-    #[error(transparent)]
-    Store(#[from] store::ReadError),
+    /// The store gave no answer; that is not absence.
+    #[error("the store is not available: {0}")]
+    Unread(String),
 }
 
 /// The pattern a run pins, checked in the order of R-323.
@@ -84,15 +92,11 @@ pub(crate) async fn load(inner: &Inner, pattern: &Pattern) -> Result<Arc<Pinned>
     if let Some(known) = inner.pinned.get(pattern.digest) {
         return Ok(known);
     }
-    let image = pattern.manifest.image;
-    let sandbox = match image {
-        Some(image) => inner.sandbox_of(image).await,
-        None => None,
-    };
-    let sandbox = sandbox.ok_or_else(|| {
-        let image = image.map_or_else(String::new, |image| format!(" {image}"));
-        PinError::Unavailable(format!("its guest image{image} is not here"))
-    })?;
+    let sandbox = guests(inner, &pattern.manifest).await.map_err(PinError::Unavailable)?;
+    if pattern.manifest.checkpoint_schema != SCRIPT_STATE {
+        let schema = &pattern.manifest.checkpoint_schema;
+        return Err(PinError::Unavailable(format!("its checkpoint schema {schema} is not known here")));
+    }
     let source = text(inner, pattern.manifest.source, "source").await?;
     let plan = text(inner, pattern.manifest.plan, "plan").await?;
     let plan: Plan = serde_json::from_str(&plan)
@@ -100,10 +104,26 @@ pub(crate) async fn load(inner: &Inner, pattern: &Pattern) -> Result<Arc<Pinned>
     let pinned = Pinned {
         tools: tools(inner, &plan).await?,
         output: compile(&pattern.manifest.output_schema, "output schema")?,
+        max_calls: plan.max_calls,
+        not_after: plan.not_after,
         source,
         sandbox: Some(sandbox),
     };
     Ok(inner.pinned.keep(pattern.digest, Arc::new(pinned)))
+}
+
+/// The image and engine that the manifest names, or why they are not here.
+async fn guests(inner: &Inner, manifest: &Manifest) -> Result<Sandbox, String> {
+    let Some(image) = manifest.image else { return Err("it names no guest image".to_owned()) };
+    let sandbox = inner.sandbox_of(image).await?;
+    match &manifest.engine {
+        Some(engine) if *engine == sandbox.image().engine => Ok(sandbox),
+        other => Err(format!(
+            "its guest engine is {}, here it is {}",
+            other.as_deref().unwrap_or("none"),
+            sandbox.image().engine
+        )),
+    }
 }
 
 async fn tools(inner: &Inner, plan: &Plan) -> Result<BTreeMap<String, PinnedTool>, PinError> {
@@ -144,10 +164,10 @@ fn compile(schema: &Canonical, what: &str) -> Result<Schema, PinError> {
 }
 
 async fn text(inner: &Inner, digest: Digest, what: &str) -> Result<String, PinError> {
-    let bytes = inner.ledger.blob(digest).await?;
+    let bytes = reading::read(|| inner.ledger.blob(digest)).await.map_err(|unread| match unread {
+        Unread::Damaged(why) => PinError::Unavailable(format!("its {what} is damaged: {why}")),
+        Unread::Unavailable(why) => PinError::Unread(why),
+    })?;
     let bytes = bytes.ok_or_else(|| PinError::Unavailable(format!("its {what} is not stored")))?;
-    if Digest::of(&bytes) != digest {
-        return Err(PinError::Unavailable(format!("its {what} is not of its digest")));
-    }
     String::from_utf8(bytes.to_vec()).map_err(|_| PinError::Unavailable(format!("its {what} is no text")))
 }

@@ -148,7 +148,7 @@ fn settings(inner: &Inner, meta: &ScriptMeta, plan: &Plan, manifest: &Manifest) 
     let active = meta.active_limit.unwrap_or(inner.limits.active_limit).min(inner.limits.active_limit_max);
     Settings {
         active_limit_us: active.as_micros() as u64,
-        memory_bytes: meta.memory_bytes.unwrap_or(512 << 20),
+        memory_bytes: meta.memory_bytes.unwrap_or(protocol::limits::GUEST_MEMORY),
         max_calls: plan.max_calls,
         not_after: plan.not_after,
         resume: manifest.resume,

@@ -16,6 +16,7 @@ use wasmtime::{Store, StoreContextMut, UpdateDeadline};
 
 use crate::host::{Door, Ending, Host, Request};
 use crate::limits::Limit;
+use crate::memory::Meter;
 use crate::pool::{Body, Inner, Seat};
 use crate::snapshot::{Binding, FreezeError, Snapshot};
 use crate::ticker::TICK;
@@ -88,6 +89,7 @@ pub struct Guest {
     door: Arc<Door>,
     clock: Arc<ActiveClock>,
     sandbox: Arc<Inner>,
+    meter: Meter,
     /// How many calls the owner was told of.
     told: u64,
     /// A thawed guest's first answer must bring entropy (W-248).
@@ -114,10 +116,11 @@ impl Guest {
         seat: Seat,
         door: Arc<Door>,
         clock: Arc<ActiveClock>,
+        meter: Meter,
         life: impl Future<Output = (Box<Body>, wasmtime::Result<i32>)> + Send + 'static,
         thawed: bool,
     ) -> Self {
-        Self { life: Some(Box::pin(life)), door, clock, sandbox, told: 0, thawed, _seat: seat }
+        Self { life: Some(Box::pin(life)), door, clock, sandbox, meter, told: 0, thawed, _seat: seat }
     }
 
     /// Runs the guest until it calls or ends. May be dropped and called again at any time. While a call has no answer this
@@ -201,6 +204,10 @@ impl Guest {
 
     pub fn stopper(&self) -> Stopper {
         Stopper(Arc::clone(&self.door))
+    }
+
+    pub fn meter(&self) -> Meter {
+        self.meter.clone()
     }
 
     /// Freezes a guest that is blocked in a call, and ends it here (W-242). Without a snapshot the journal serves.

@@ -4,20 +4,23 @@
 //! nothing enters it from inside one (C-67) but asyncify's two control functions, which run no code of the guest.
 
 use std::future::poll_fn;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
 use wasmtime::{Caller, Instance, Linker, Memory, Module, ResourceLimiter, Store, TypedFunc};
 
 use crate::guest::Halt;
-use crate::limits::{CODE_BYTES, REQUEST_BYTES, RESULT_BYTES};
-use crate::log::{LINE_BYTES, Log};
+use protocol::limits::{BODY_BYTES as RESULT_BYTES, LOG_LINE_BYTES, REQUEST_BYTES};
+
+use crate::limits::CODE_BYTES;
+use crate::log::Log;
 use crate::wasi;
 
 /// How much is kept of what a guest's C code says before it aborts.
 pub(crate) const LAST_WORDS_BYTES: usize = 4 << 10;
 /// How many bytes past the limit of a log line are copied: enough to see that it has to be cut.
-const LINE_COPY_BYTES: usize = LINE_BYTES + 4;
+const LINE_COPY_BYTES: usize = LOG_LINE_BYTES + 4;
 
 /// What a guest asks for, or says, when it leaves its own code.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -222,15 +225,16 @@ impl Host {
     }
 }
 
-/// How much memory a guest may have, and the first wish that was refused.
+/// How much memory a guest may have and has, and the first wish that was refused.
 pub(crate) struct MemoryGauge {
     limit: usize,
+    pub(crate) bytes: Arc<AtomicUsize>,
     refused: Option<usize>,
 }
 
 impl MemoryGauge {
     pub(crate) fn new(limit: u64) -> Self {
-        Self { limit: usize::try_from(limit).unwrap_or(usize::MAX), refused: None }
+        Self { limit: usize::try_from(limit).unwrap_or(usize::MAX), bytes: Arc::default(), refused: None }
     }
 
     /// The limit and the wish that was refused, if one was.
@@ -243,8 +247,9 @@ impl ResourceLimiter for MemoryGauge {
     fn memory_growing(&mut self, _: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
         // Refused growth is an ordinary failure to the guest: its allocator says no, and Python raises MemoryError.
         let allowed = desired <= self.limit;
-        if !allowed {
-            self.refused = Some(desired);
+        match allowed {
+            true => self.bytes.store(desired, Ordering::Relaxed),
+            false => self.refused = Some(desired),
         }
         Ok(allowed)
     }

@@ -32,6 +32,7 @@ pub use guest::{End, Event, Guest, Raised, Stopper};
 pub use image::{ImageInfo, Progress};
 pub use limits::{GuestLimits, Limit};
 pub use log::{LogLine, LogSink};
+pub use memory::Meter;
 pub use pool::{CheckError, OpenError, Sandbox, SandboxConfig, SourceFault, StartError, ThawError};
 pub use snapshot::{Binding, Damage, FreezeError, Snapshot};
 pub use wire::{Answer, Outcome, Program, Refusal, Replies, Reply, Tool};

@@ -3,17 +3,13 @@
 use std::fmt;
 use std::time::Duration;
 
+pub(crate) use protocol::limits::GUEST_MEMORY_MAX as MEMORY_CEILING;
+use protocol::limits::{GUEST_MEMORY, LOG_BYTES, Limits};
+
 use crate::log::LogSink;
 
-/// Most bytes of one request: 1 MiB of arguments and 4 KiB around them (C-69). A longer one is not even copied.
-pub(crate) const REQUEST_BYTES: usize = (1 << 20) + (4 << 10);
-/// Most bytes of a result (W-159). What an uncaught exception leaves is cut to far less in the guest.
-pub(crate) const RESULT_BYTES: usize = 1 << 20;
 /// Most bytes of a program's code: what a source of 1 MiB (W-159) compiles to is several times as long.
 pub(crate) const CODE_BYTES: usize = 64 << 20;
-/// Most memory a guest can be given (W-160, ceiling).
-pub(crate) const MEMORY_CEILING: u64 = 1 << 30;
-
 /// What one guest may use.
 pub struct GuestLimits {
     /// Linear memory in bytes; at most 1 GiB (W-160).
@@ -33,11 +29,11 @@ impl Default for GuestLimits {
     /// The defaults of workflows.md section 3.3, nothing spent, and log lines dropped.
     fn default() -> Self {
         Self {
-            memory_bytes: 512 << 20,
-            active: Duration::from_secs(60),
+            memory_bytes: GUEST_MEMORY,
+            active: Limits::default().active_limit,
             spent: Duration::ZERO,
             log: Box::new(|_| ()),
-            log_limit: 1 << 20,
+            log_limit: LOG_BYTES,
             log_used: 0,
         }
     }

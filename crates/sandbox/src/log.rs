@@ -3,8 +3,7 @@
 //! A line is cut at 16 KiB, a run's log at its limit; each cut is told once, in a line of its own. Lines past the limit are
 //! dropped before they are copied, so a program that only prints costs its own guest time and nothing else.
 
-/// Most bytes of one line.
-pub(crate) const LINE_BYTES: usize = 16 << 10;
+use protocol::limits::LOG_LINE_BYTES;
 
 /// One line of a program's output, without its newline, cut to the limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,11 +30,11 @@ impl Log {
         if self.used >= self.limit {
             return;
         }
-        let cut = bytes.len() > LINE_BYTES;
-        let kept = if cut { &bytes[..floor(bytes, LINE_BYTES)] } else { bytes };
+        let cut = bytes.len() > LOG_LINE_BYTES;
+        let kept = if cut { &bytes[..floor(bytes, LOG_LINE_BYTES)] } else { bytes };
         self.put(String::from_utf8_lossy(kept).into_owned());
         if cut {
-            self.put(format!("[the line before this one was cut at {LINE_BYTES} bytes]"));
+            self.put(format!("[the line before this one was cut at {LOG_LINE_BYTES} bytes]"));
         }
         if self.used >= self.limit {
             (self.sink)(LogLine { text: format!("[the log of this run ends here: it reached {} bytes]", self.limit) });
@@ -79,10 +78,10 @@ mod tests {
 
     #[test]
     fn a_long_line_is_cut_and_says_so() {
-        let long = "é".repeat(LINE_BYTES); // twice the limit in bytes
+        let long = "é".repeat(LOG_LINE_BYTES); // twice the limit in bytes
         let got = lines(1 << 20, 0, &[long.as_bytes(), b"next"]);
         // W-163
-        assert_eq!(got[0].len(), LINE_BYTES);
+        assert_eq!(got[0].len(), LOG_LINE_BYTES);
         assert_eq!(got[1], "[the line before this one was cut at 16384 bytes]");
         assert_eq!(got[2..], ["next"]);
     }

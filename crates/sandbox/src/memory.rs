@@ -7,6 +7,8 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The unit of a delta, and the host's page.
 pub(crate) const PAGE: usize = 4096;
@@ -87,16 +89,44 @@ fn xor(to: &mut [u8], with: &[u8]) {
     }
 }
 
-/// The pages of `memory` that this process has written, by `/proc/self/pagemap`. More may be listed than differ, never fewer.
+/// The pages of `memory` that this process has written. More may be listed than differ, never fewer.
 fn written_pages(memory: &[u8]) -> io::Result<Vec<usize>> {
-    let first = memory.as_ptr() as usize / PAGE;
-    let count = memory.len() / PAGE;
-    let map = File::open("/proc/self/pagemap")?;
-    let mut entries = vec![0u8; count * 8];
-    map.read_exact_at(&mut entries, first as u64 * 8)?;
     let written = |entry: u64| entry & (PRESENT | SWAPPED) != 0 && entry & FROM_FILE == 0;
-    let entries = entries.chunks_exact(8).map(|entry| u64::from_le_bytes(entry.try_into().expect("8 bytes")));
+    let entries = page_map(memory.as_ptr() as usize, memory.len())?;
     Ok(entries.enumerate().filter(|&(_, entry)| written(entry)).map(|(page, _)| page).collect())
+}
+
+/// The kernel's entry for each page of a stretch of this process's memory.
+fn page_map(start: usize, bytes: usize) -> io::Result<impl Iterator<Item = u64>> {
+    let map = File::open("/proc/self/pagemap")?;
+    let mut entries = vec![0u8; bytes / PAGE * 8];
+    map.read_exact_at(&mut entries, (start / PAGE) as u64 * 8)?;
+    Ok((0..bytes / PAGE).map(move |page| {
+        let entry = &entries[page * 8..][..8];
+        u64::from_le_bytes(entry.try_into().expect("8 bytes"))
+    }))
+}
+
+/// Where a guest's memory lies, so that it can be measured from another thread. It keeps nothing alive: of a guest that is
+/// gone it measures what lies there now.
+#[derive(Debug, Clone)]
+pub struct Meter {
+    start: usize,
+    bytes: Arc<AtomicUsize>,
+}
+
+impl Meter {
+    pub(crate) fn new(start: usize, bytes: Arc<AtomicUsize>) -> Self {
+        Self { start, bytes }
+    }
+
+    /// Bytes that the machine holds in memory for this guest alone, as the kernel counts them. The image's pages, which all
+    /// guests share, are not in it. `None` where the kernel does not tell.
+    pub fn resident_bytes(&self) -> Option<u64> {
+        let entries = page_map(self.start, self.bytes.load(Ordering::Relaxed)).ok()?;
+        let own = entries.filter(|entry| entry & PRESENT != 0 && entry & FROM_FILE == 0);
+        Some(own.count() as u64 * PAGE as u64)
+    }
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use protocol::digest::Digest;
 use serde::Deserialize;
 use wasmtime::{InstancePre, Store, Val};
 
@@ -17,7 +18,7 @@ use crate::host::{self, Door, Ending, Exports, Host, MemoryGauge, Request};
 use crate::image::{self, ImageInfo, Progress};
 use crate::limits::{CODE_BYTES, GuestLimits, MEMORY_CEILING};
 use crate::log::Log;
-use crate::memory::Delta;
+use crate::memory::{Delta, Meter};
 use crate::snapshot::{self, Binding, Damage, Facts, Fault, FreezeError, Opened, Snapshot};
 use crate::ticker::Ticker;
 use crate::wire::{self, NotJson, Program};
@@ -50,6 +51,8 @@ impl SandboxConfig {
 pub enum OpenError {
     #[error("no guest image in {}: build one with `cargo xtask guest`, or name one as [guest] image", .searched.display())]
     NoImage { searched: std::path::PathBuf },
+    #[error("the guest image {digest} is not in {}: put its file back, or restore the cache folder", .searched.display())]
+    NotHere { digest: Digest, searched: std::path::PathBuf },
     #[error("the guest image {} cannot be read: {source}", .path.display())]
     Unreadable { path: std::path::PathBuf, source: std::io::Error },
     #[error("{} is no guest image of engine {}: {reason}", .path.display(), engine::ENGINE_ID)]
@@ -137,6 +140,7 @@ pub struct Sandbox(Arc<Inner>);
 /// What all guests share.
 pub(crate) struct Inner {
     image: ImageInfo,
+    cache: std::path::PathBuf,
     engine: wasmtime::Engine,
     pre: InstancePre<Host>,
     /// A guest that is never run: its memory is the image's, against which others are compared.
@@ -191,15 +195,24 @@ impl Sandbox {
     ///
     /// This blocks: some milliseconds, or with an image that is new here some seconds, which `progress` is told.
     pub fn open(config: &SandboxConfig, progress: &mut dyn FnMut(Progress)) -> Result<Self, OpenError> {
+        Self::open_as(config, None, progress)
+    }
+
+    fn open_as(
+        config: &SandboxConfig,
+        wanted: Option<Digest>,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Self, OpenError> {
         let failed = |error: wasmtime::Error| OpenError::Engine(describe(&error));
         // One slot for the pristine instance.
         let engine = engine::pooled(config.max_guests + CHECK_SEATS + 1).map_err(failed)?;
-        let (image, module) = image::load(&engine, config, progress)?;
+        let (image, module) = image::load(&engine, config, wanted, progress)?;
         let pre = host::linker(&engine, &module).and_then(|linker| linker.instantiate_pre(&module)).map_err(failed)?;
         let pristine = now_or_never(Body::new(&engine, &pre, Host::idle())).map_err(failed)?;
         let ticker = Ticker::start(engine.clone()).map_err(|error| OpenError::Engine(error.to_string()))?;
         Ok(Self(Arc::new(Inner {
             image,
+            cache: config.cache.clone(),
             engine,
             pre,
             pristine,
@@ -211,8 +224,25 @@ impl Sandbox {
         })))
     }
 
+    /// Opens the image of this digest from a cache folder: a run returns on the image it was pinned to, which need not be
+    /// the newest any more. As [`Sandbox::open`], this blocks.
+    pub fn of_digest(cache: &std::path::Path, digest: Digest) -> Result<Self, OpenError> {
+        let searched = crate::cache::guests_dir(cache)?;
+        let path = searched.join(crate::cache::image_name(digest));
+        if !path.exists() {
+            return Err(OpenError::NotHere { digest, searched });
+        }
+        let config = SandboxConfig { image: Some(path), ..SandboxConfig::new(cache.to_owned()) };
+        Self::open_as(&config, Some(digest), &mut |_| ())
+    }
+
     pub fn image(&self) -> &ImageInfo {
         &self.0.image
+    }
+
+    /// The cache folder that it was opened with.
+    pub fn cache(&self) -> &std::path::Path {
+        &self.0.cache
     }
 
     /// How many guests live now.
@@ -264,7 +294,8 @@ struct Made {
 
 impl Made {
     fn into_guest(self, sandbox: Arc<Inner>, thawed: bool) -> Guest {
-        Guest::new(sandbox, self.seat, self.door, self.clock, self.body.run(), thawed)
+        let meter = self.body.meter();
+        Guest::new(sandbox, self.seat, self.door, self.clock, meter, self.body.run(), thawed)
     }
 }
 
@@ -341,6 +372,12 @@ impl Body {
 
     pub(crate) fn host(&mut self) -> &mut Host {
         self.store.data_mut()
+    }
+
+    fn meter(&self) -> Meter {
+        // A memory of the pool never moves.
+        let start = self.exports.memory.data_ptr(&self.store).addr();
+        Meter::new(start, Arc::clone(&self.store.data().memory.bytes))
     }
 
     /// Places a start frame in the guest's memory.

@@ -37,9 +37,6 @@ pub struct ScriptMeta {
     pub memory_bytes: Option<u64>,
 }
 
-/// Bounds of a guest's memory (W-160); the lower one is what an interpreter needs to start.
-const MEMORY: std::ops::RangeInclusive<u64> = 64 << 20..=1 << 30;
-
 /// The metadata of a script; a script without a block has none.
 pub fn metadata(source: &str) -> Result<ScriptMeta, ConfigFaults> {
     let Some(block) = block(source)? else { return Ok(ScriptMeta::default()) };
@@ -174,7 +171,9 @@ fn read(section: Section<'_>) -> ScriptMeta {
         active_limit: limits_of
             .get("active")
             .and_then(|value| value.duration(Duration::from_millis(1)..=limits::ACTIVE_MAX)),
-        memory_bytes: limits_of.get("memory").and_then(|value| value.size(MEMORY)),
+        memory_bytes: limits_of
+            .get("memory")
+            .and_then(|value| value.size(limits::GUEST_MEMORY_MIN..=limits::GUEST_MEMORY_MAX)),
     };
     limits_of.finish();
     section.finish();

@@ -3,9 +3,10 @@
 //! Owns: writing and reading the body `stasis.checkpoint.v1`. The header on the run row decides; the body is believed
 //! only after its length and digest were verified.
 
-use super::open::invalid;
 use super::state::{Hop, Out};
+use crate::reading::{self, Unread};
 use crate::register::SCRIPT_STATE;
+use protocol::call;
 use protocol::code::Code;
 use protocol::command::NewCheckpoint;
 use protocol::digest::Digest;
@@ -17,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 const FORMAT: &str = "stasis.checkpoint.v1";
 /// The one node of a script.
-const NODE: &str = "body";
+pub(super) const NODE: &str = "body";
 
 /// The body of a checkpoint.
 #[derive(Debug, Serialize, Deserialize)]
@@ -86,14 +87,20 @@ struct State {
     blocked: Vec<CallId>,
 }
 
-/// Builds the checkpoint of a park: the interrupted entry is suspended, a new one is resumable.
+/// The id of the entry that a hop executes: the resumable one of its checkpoint, else the first.
+pub(super) fn occurrence(hop: &Hop) -> u32 {
+    hop.run.checkpoint.as_ref().map_or(0, |header| header.n) + 1
+}
+
+/// Builds the checkpoint of a park: the interrupted entry is suspended, a new one is resumable. Those that finished
+/// before are left out.
 pub(super) fn build(
     hop: &Hop,
     blocked: &[CallId],
     waits: &[WaitId],
     snapshot: Option<(Snapshot, Option<NewBody>)>,
 ) -> Result<NewCheckpoint, Out> {
-    let n = hop.run.checkpoint.as_ref().map_or(0, |c| c.n) + 1;
+    let n = occurrence(hop);
     let entry = |id: u32, status: EntryStatus, waits: &[WaitId]| Entry {
         kind: EntryKind::Node,
         id,
@@ -109,7 +116,7 @@ pub(super) fn build(
         n,
         pattern: hop.run.pattern.digest,
         schema: SCRIPT_STATE.to_owned(),
-        entries: vec![entry(2 * n - 1, EntryStatus::Suspended, &[]), entry(2 * n, EntryStatus::Created, waits)],
+        entries: vec![entry(n, EntryStatus::Suspended, &[]), entry(n + 1, EntryStatus::Created, waits)],
         waits: waits.to_vec(),
         journal: Journal { position: hop.journal.len, digest: hop.journal.digest },
         snapshot: snapshot.as_ref().map(|(s, _)| SnapshotRef {
@@ -127,40 +134,28 @@ pub(super) fn build(
     })
 }
 
-/// Checks the checkpoint a resumed hop starts from: presence, then validity. A run without one replays
-/// its journal from the input.
-pub(super) async fn load(hop: &mut Hop) -> Result<(), Out> {
-    let Some(header) = hop.run.checkpoint.clone() else { return Ok(()) };
-    if header.schema != SCRIPT_STATE {
-        return Err(Out::Fail(Box::new(invalid(&format!("schema {} has no migrator here", header.schema)))));
-    }
-    let stored = hop.inner.ledger.body(hop.run.id, header.body.digest).await;
-    let bytes = match stored {
-        Ok(Some(bytes)) => bytes,
-        Ok(None) => return Err(Out::fail(Code::StasisLost, "stasis lost")),
-        Err(error) => {
-            tracing::warn!(run = %hop.run.id, %error, "a checkpoint could not be read");
-            return Err(Out::Lost);
-        }
-    };
-    let fault = |why: String| Err(Out::Fail(Box::new(invalid(&why))));
-    if bytes.len() != header.body.len as usize {
-        return fault(format!("{} bytes, the header says {}", bytes.len(), header.body.len));
-    }
-    if Digest::of(&bytes) != header.body.digest {
-        return fault("its digest differs".to_owned());
-    }
-    if bytes.is_empty() {
-        return fault("no resumable entry".to_owned());
-    }
-    match validate(&bytes, hop) {
-        Ok(()) => Ok(()),
-        Err(why) => fault(why),
-    }
+/// What the ledger has of the checkpoint that a run names.
+pub(super) enum Stored {
+    /// The run names none: its journal is replayed from the input.
+    Unnamed,
+    /// The run names one, and there is none.
+    Lost,
+    Here(Vec<u8>),
 }
 
-fn validate(bytes: &[u8], hop: &Hop) -> Result<(), String> {
-    let header = hop.run.checkpoint.as_ref().expect("the caller has a header");
+/// Reads the body. Its length and digest were verified when it was read.
+pub(super) async fn read(hop: &Hop) -> Result<Stored, Unread> {
+    let Some(header) = &hop.run.checkpoint else { return Ok(Stored::Unnamed) };
+    let bytes = reading::read(|| hop.inner.ledger.body(hop.run.id, header.body.digest)).await?;
+    Ok(bytes.map_or(Stored::Lost, Stored::Here))
+}
+
+/// Whether a hop may start from this body: it is the run's own, and says one thing only.
+pub(super) fn validate(bytes: &[u8], hop: &Hop) -> Result<(), String> {
+    let Some(header) = &hop.run.checkpoint else { return Err("the run names none".to_owned()) };
+    if bytes.is_empty() {
+        return Err("no resumable entry".to_owned());
+    }
     let body: Body = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
     if body.format != FORMAT {
         return Err(format!("unknown format {}", body.format));
@@ -168,17 +163,34 @@ fn validate(bytes: &[u8], hop: &Hop) -> Result<(), String> {
     if body.run != hop.run.id || body.n != header.n || body.pattern != hop.run.pattern.digest {
         return Err("it belongs to another run, number or pattern".to_owned());
     }
-    let resumable = body.entries.iter().filter(|e| e.status == EntryStatus::Created).count();
-    match resumable {
-        0 => return Err("no resumable entry".to_owned()),
-        1 => {}
-        _ => return Err("more than one resumable entry".to_owned()),
+    if body.schema != header.schema {
+        return Err(format!("its schema is {}, its header says {}", body.schema, header.schema));
     }
-    if body.journal.position != header.journal.len
-        || body.journal.digest != header.journal.digest
-        || body.journal.position > hop.run.journal.len
-    {
-        return Err("journal".to_owned());
+    let mut resumable = body.entries.iter().filter(|entry| entry.status == EntryStatus::Created);
+    match (resumable.next(), resumable.next()) {
+        (None, _) => return Err("no resumable entry".to_owned()),
+        (Some(_), Some(_)) => return Err("more than one resumable entry".to_owned()),
+        (Some(entry), None) if entry.waits != body.waits => return Err("its waits differ from its entry's".to_owned()),
+        (Some(entry), None) => waits(hop, entry)?,
     }
-    Ok(())
+    let journal = &body.journal;
+    let agrees = journal.position == header.journal.len && journal.digest == header.journal.digest;
+    if agrees && journal.position <= hop.run.journal.len { Ok(()) } else { Err("journal".to_owned()) }
+}
+
+/// The entry waits for calls of this run, by waits of this run. A wait row goes when its call goes on, so one that is not
+/// there belongs to a call that waits no more.
+fn waits(hop: &Hop, entry: &Entry) -> Result<(), String> {
+    let blocked = &entry.state.blocked;
+    if let Some(id) = blocked.iter().find(|id| !hop.calls.contains_key(id)) {
+        return Err(format!("{id} is no call of this run"));
+    }
+    let here = |id: &WaitId| hop.waits.iter().find(|wait| wait.id == *id);
+    if let Some(wait) = entry.waits.iter().filter_map(here).find(|wait| !blocked.contains(&wait.call)) {
+        return Err(format!("{} is the wait of another call", wait.id));
+    }
+    let gone = entry.waits.iter().filter(|id| here(id).is_none()).count();
+    let waiting = |id: &CallId| matches!(hop.call(*id).state, call::State::Entered | call::State::Asked);
+    let moved_on = blocked.iter().filter(|id| !waiting(id)).count();
+    if gone > moved_on { Err(format!("{} of its waits are not the run's", gone - moved_on)) } else { Ok(()) }
 }

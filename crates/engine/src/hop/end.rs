@@ -6,12 +6,15 @@ use super::{Next, checkpoint, dropped, script};
 use crate::failpoint;
 use protocol::code::Code;
 use protocol::command::{Act, Answer};
+use protocol::event::{Facts, Kind};
 use protocol::id::{CallId, WaitId};
 use protocol::journal::{Entry, Other};
 use protocol::rows::NewBody;
 use protocol::run::{Failure, Phase, Snapshot, WaitMode};
+use protocol::wait::Owner;
 use sandbox::{Binding, End, Guest, Limit, Raised};
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// With what a run parks.
 pub(super) enum Parking {
@@ -30,9 +33,11 @@ pub(super) async fn park(hop: &mut Hop, turn: &Turn, parking: Parking) -> Result
     }
     let blocked: Vec<CallId> = turn.calls.iter().copied().filter(|id| !hop.call(*id).is_ended()).collect();
     let waits = open_waits(hop, &blocked);
+    hop.tell(Kind::NodeWaiting, Facts::new().list("waits", &waits).list("kinds", open_kinds(hop, &waits)));
     let snapshot = match parking {
         Parking::NoGuest => {
-            script::usable_snapshot(hop).map(|snapshot| (Snapshot { consumed_by: None, ..snapshot }, None))
+            let unthawed = script::usable_snapshot(hop).ok().flatten();
+            unthawed.map(|snapshot| (Snapshot { consumed_by: None, ..snapshot }, None))
         }
         Parking::Guest(guest) => frozen(hop, guest).await,
     };
@@ -62,6 +67,14 @@ fn open_waits(hop: &Hop, blocked: &[CallId]) -> Vec<WaitId> {
     let stored = hop.waits.iter().filter(|w| blocked.contains(&w.call)).map(|w| w.id);
     let asked = hop.pending.asks.iter().map(|ask| ask.wait);
     let timers = hop.pending.timers.iter().map(|timer| timer.wait);
+    stored.chain(asked).chain(timers).collect()
+}
+
+/// The kinds of these waits, each once.
+fn open_kinds(hop: &Hop, waits: &[WaitId]) -> BTreeSet<&'static str> {
+    let stored = hop.waits.iter().filter(|wait| waits.contains(&wait.id)).map(|wait| wait.owner.kind());
+    let asked = hop.pending.asks.iter().map(|ask| Owner::Approval(ask.id).kind());
+    let timers = hop.pending.timers.iter().map(|timer| Owner::Timer(timer.wait).kind());
     stored.chain(asked).chain(timers).collect()
 }
 
@@ -120,6 +133,7 @@ pub(super) async fn ended(hop: &mut Hop, end: End) -> Result<Next, Out> {
             let result = script::output(hop, &result)?;
             let body = NewBody::new(result.as_bytes());
             hop.enter(Entry::Other(Other::End { result: Some(body.body.digest), error: None }));
+            hop.tell(Kind::NodeEnded, Facts::new());
             hop.commit(Act::Finish { result: body }).await?;
             return Ok(Next::Done);
         }
@@ -136,7 +150,7 @@ pub(super) async fn ended(hop: &mut Hop, end: End) -> Result<Next, Out> {
         End::Stopped => return Err(script::stopped(hop)),
     };
     hop.enter(Entry::Other(Other::End { result: None, error: Some(failure.message.clone()) }));
-    hop.commit(Act::Fail(failure)).await?;
+    fail(hop, failure).await?;
     Ok(Next::Done)
 }
 
@@ -164,6 +178,12 @@ fn step_failed(hop: &mut Hop, raised: Raised) -> Failure {
     }
 }
 
+/// The run fails in its node.
+async fn fail(hop: &mut Hop, failure: Failure) -> Result<(), Out> {
+    hop.tell(Kind::NodeFailed, Facts::new().with("code", failure.code.as_str()));
+    hop.commit(Act::Fail(failure)).await.map(drop)
+}
+
 /// Leaves a hop that cannot go on.
 pub(super) async fn leave(hop: &mut Hop, out: Out) -> Next {
     hop.live.guard(None);
@@ -174,8 +194,8 @@ pub(super) async fn leave(hop: &mut Hop, out: Out) -> Next {
             Err(out) => dropped(hop, &out),
         },
         Out::Stopping => acknowledge(hop).await,
-        Out::Fail(failure) => match hop.commit(Act::Fail(*failure)).await {
-            Ok(_) => Next::Done,
+        Out::Fail(failure) => match fail(hop, *failure).await {
+            Ok(()) => Next::Done,
             Err(Out::Stopping) => acknowledge(hop).await,
             Err(out) => dropped(hop, &out),
         },

@@ -6,7 +6,7 @@
 use super::state::{Hop, Out};
 use super::turn::{HopEntry, Turn};
 use crate::broker::{self, Request};
-use protocol::call::{Call, OutcomeStatus};
+use protocol::call::{Call, Identity, OutcomeStatus};
 use protocol::code::Code;
 use protocol::digest::Digest;
 use protocol::json::Canonical;
@@ -28,11 +28,11 @@ pub(super) async fn replay(hop: &mut Hop, mut guest: Guest, answer_last: bool) -
     let mut counted = 0;
     let mut remaining = turns.iter().peekable();
     while let Some(turn) = remaining.peek().copied() {
-        match next_request(hop, &mut guest, counted).await? {
+        match next_request(hop, turn, &mut guest, counted).await? {
             // Refusals of steps 1 to 6 follow from the request and the counts, so they come again (W-171).
             Step::Refused(answer) => guest.answer(answer),
             Step::Request(request) => {
-                compare(hop, turn, &request)?;
+                compare(hop, turn, &request, counted)?;
                 remaining.next();
                 counted += turn.calls.len() as u32;
                 if remaining.peek().is_none() && !answer_last {
@@ -52,19 +52,23 @@ enum Step {
     Refused(Answer),
 }
 
-async fn next_request(hop: &Hop, guest: &mut Guest, counted: u32) -> Result<Step, Out> {
+async fn next_request(hop: &Hop, turn: &Turn, guest: &mut Guest, counted: u32) -> Result<Step, Out> {
     match guest.next().await {
         Event::Call(bytes) => match request(hop, &bytes, counted) {
             Ok(request) => Ok(Step::Request(request)),
             Err(answer) => Ok(Step::Refused(*answer)),
         },
         Event::Oversized { length } => Ok(Step::Refused(refusal(hop, broker::too_large(length), counted))),
-        // W-175: a program that ends while entries are unread has diverged.
-        Event::Ended(End::Limit(Limit::Time { .. })) => {
-            Err(Out::fail(Code::ReplayTimeout, "replay took more than its limit"))
+        Event::Ended(End::Limit(Limit::Time { limit, spent })) => {
+            let (spent, limit) = (spent.as_millis(), limit.as_millis());
+            Err(Out::fail(Code::ReplayTimeout, format!("replay time exceeded: {spent} ms > {limit} ms")))
         }
         Event::Ended(End::Stopped) => Err(super::script::stopped(hop)),
-        Event::Ended(_) => Err(diverged("the program ended while journal entries were unread", None, None)),
+        // W-175: a program that ends while entries are unread has diverged.
+        Event::Ended(_) => {
+            let unread = hop.call(turn.calls[0]);
+            Err(diverged("the program ended before this call", unread, unread.asked, None))
+        }
     }
 }
 
@@ -107,37 +111,41 @@ pub(super) fn refusal(hop: &Hop, refused: broker::Refused, counted: u32) -> Answ
     }
 }
 
+/// The first difference, for a person: the journaled call, and the digests of what stands against each other.
 #[derive(Serialize)]
 struct Difference<'a> {
     what: &'a str,
-    call: Option<String>,
-    journaled: Option<Digest>,
+    call: String,
+    journaled: Digest,
     asked: Option<Digest>,
 }
 
-fn diverged(what: &str, call: Option<String>, digests: Option<(Digest, Digest)>) -> Out {
-    let difference = Difference { what, call, journaled: digests.map(|d| d.0), asked: digests.map(|d| d.1) };
+fn diverged(what: &str, call: &Call, journaled: Digest, asked: Option<Digest>) -> Out {
+    let difference = Difference { what, call: call.identity.text(call.run), journaled, asked };
     Out::fail_with(Code::ReplayDiverged, "replay diverged", &difference)
 }
 
-/// Each call must equal its entry in tool, tool digest, arguments digest and batch shape (W-173).
-fn compare(hop: &Hop, turn: &Turn, request: &Request) -> Result<(), Out> {
+/// Each call must equal its entry in call id, tool, tool digest, arguments digest and batch shape (W-173).
+fn compare(hop: &Hop, turn: &Turn, request: &Request, counted: u32) -> Result<(), Out> {
     if turn.batch != request.batch || turn.calls.len() != request.calls.len() {
-        return Err(diverged("the batch has another shape", None, None));
+        let (first, asked) = (hop.call(turn.calls[0]), request.calls[0].arguments.digest());
+        return Err(diverged("the batch has another shape", first, first.asked, Some(asked)));
     }
-    for (id, asked) in turn.calls.iter().zip(&request.calls) {
+    for ((id, asked), n) in turn.calls.iter().zip(&request.calls).zip(counted + 1..) {
         let call = hop.call(*id);
-        let text = || Some(call.identity.text(call.run));
         let digest = asked.arguments.digest();
-        if call.tool.name != asked.tool {
-            return Err(diverged("another tool was called", text(), Some((call.asked, digest))));
+        if call.identity != Identity::main(n) {
+            return Err(diverged("the call has another number", call, call.asked, Some(digest)));
         }
-        let pinned = hop.pinned.tools.get(&asked.tool).map(|tool| tool.spec.digest());
-        if pinned.is_some_and(|pinned| pinned != call.tool.digest) {
-            return Err(diverged("the tool is another", text(), Some((call.asked, digest))));
+        if call.tool.name != asked.tool {
+            return Err(diverged("another tool was called", call, call.asked, Some(digest)));
+        }
+        let sealed = hop.pinned.tools.get(&asked.tool).map_or(Digest::ZERO, |tool| tool.spec.digest());
+        if call.tool.digest != sealed {
+            return Err(diverged("the tool is another", call, call.tool.digest, Some(sealed)));
         }
         if call.asked != digest {
-            return Err(diverged("the arguments differ", text(), Some((call.asked, digest))));
+            return Err(diverged("the arguments differ", call, call.asked, Some(digest)));
         }
     }
     Ok(())

@@ -7,21 +7,22 @@ use super::replay::{self, Replayed};
 use super::state::{Hop, Out};
 use super::turn::HopEntry;
 use crate::broker;
+use crate::reading;
 use crate::worker::Stop;
 use protocol::code::Code;
+use protocol::event::{Facts, Kind};
 use protocol::journal::{Entry, Other};
 use protocol::json::Canonical;
+use protocol::limits::REPLAY_TIME;
 use protocol::run::Snapshot;
-use sandbox::{Binding, Event, Guest, GuestLimits, LogLine, Program, Tool};
+use sandbox::{Binding, Event, Guest, GuestLimits, LogLine, Program, StartError, Tool};
 use std::sync::PoisonError;
 use std::time::Duration;
-
-/// Replay may take twice the journaled guest time and this (W-179).
-const REPLAY_BASE: Duration = Duration::from_secs(10);
 
 /// Carries the hop. A turn that was left unfinished is driven first, without a guest: what was approved is dispatched,
 /// and if some of it still waits the run parks again (W-132, R-185).
 pub(super) async fn carry(hop: &mut Hop) -> Result<Next, Out> {
+    hop.tell(Kind::NodeEntered, Facts::new());
     let unfinished = hop
         .turns
         .last()
@@ -74,14 +75,22 @@ async fn fresh(hop: &mut Hop) -> Result<Guest, Out> {
     hop.told = now;
     hop.entropy_due = false;
     let program = program(hop, HopEntry { now, entropy }).await?;
-    start(hop, &program, Duration::from_micros(hop.run.settings.active_limit_us)).await
+    start(hop, &program).await
 }
 
-/// Brings a frozen guest back, if the checkpoint names one that this claim consumed and that fits. One that does not is
-/// reported and left to replay (W-245, W-246).
+/// Brings a frozen guest back, if the checkpoint names one. One that may not be used, or cannot, is reported and left to
+/// replay (W-245, W-246).
 async fn thawed(hop: &mut Hop) -> Result<Option<Guest>, Out> {
-    let Some(snapshot) = usable_snapshot(hop) else { return Ok(None) };
-    let bytes = match hop.inner.ledger.body(hop.run.id, snapshot.body.digest).await {
+    let snapshot = match usable_snapshot(hop) {
+        Ok(Some(snapshot)) => snapshot,
+        Ok(None) => return Ok(None),
+        Err(why) => {
+            unused(hop, why);
+            return Ok(None);
+        }
+    };
+    let stored = reading::read(|| hop.inner.ledger.body(hop.run.id, snapshot.body.digest)).await;
+    let bytes = match stored {
         Ok(Some(bytes)) => bytes,
         Ok(None) => {
             unused(hop, "it is not stored");
@@ -92,17 +101,13 @@ async fn thawed(hop: &mut Hop) -> Result<Option<Guest>, Out> {
             return Ok(None);
         }
     };
-    let checkpoint = hop.run.checkpoint.as_ref().expect("a snapshot belongs to a checkpoint");
-    let binding = Binding {
-        run: *hop.run.id.as_bytes(),
-        hop: u64::from(snapshot.hop),
-        position: u64::from(checkpoint.journal.len),
-    };
-    let limits = limits(hop, Duration::from_micros(hop.run.settings.active_limit_us));
-    let sandbox = image(hop)?;
-    match sandbox.thaw(&bytes, &binding, limits).await {
+    let binding =
+        Binding { run: *hop.run.id.as_bytes(), hop: u64::from(snapshot.hop), position: u64::from(hop.run.journal.len) };
+    let log_used = log_used(hop).await?;
+    let limits = GuestLimits { log_used, ..limits(hop, active_limit(hop)) };
+    match image(hop)?.thaw(&bytes, &binding, limits).await {
         Ok(guest) => {
-            hop.live.guard(Some(guest.stopper()));
+            hop.live.guard(Some(&guest));
             Ok(Some(guest))
         }
         Err(error) => {
@@ -112,37 +117,48 @@ async fn thawed(hop: &mut Hop) -> Result<Option<Guest>, Out> {
     }
 }
 
-/// The snapshot, unless an earlier claim may have used it (W-247) or the journal went on without it.
-pub(super) fn usable_snapshot(hop: &Hop) -> Option<Snapshot> {
-    let checkpoint = hop.run.checkpoint.as_ref()?;
-    let snapshot = checkpoint.snapshot.as_ref()?;
-    let here = hop.pinned.sandbox.as_ref()?.image();
-    let fits = snapshot.consumed_by == Some(hop.token)
-        && checkpoint.journal.len == hop.run.journal.len
-        && snapshot.engine == here.engine
-        && snapshot.image == here.digest;
-    fits.then(|| snapshot.clone())
+/// The snapshot of the checkpoint, or why this hop may not thaw it: an earlier claim consumed it (W-247), the journal went
+/// on without it, or engine or image are others (W-245).
+pub(super) fn usable_snapshot(hop: &Hop) -> Result<Option<Snapshot>, &'static str> {
+    let Some(checkpoint) = &hop.run.checkpoint else { return Ok(None) };
+    let Some(snapshot) = &checkpoint.snapshot else { return Ok(None) };
+    let here = hop.pinned.sandbox.as_ref().map(sandbox::Sandbox::image);
+    match here {
+        _ if snapshot.consumed_by != Some(hop.token) => Err(Code::SnapshotConsumed.as_str()),
+        _ if checkpoint.journal.len != hop.run.journal.len => Err("the journal went on without it"),
+        Some(here) if snapshot.engine != here.engine => Err("it is of another guest engine"),
+        Some(here) if snapshot.image != here.digest => Err("it is of another guest image"),
+        Some(_) => Ok(Some(snapshot.clone())),
+        None => Err("its guest image is not here"),
+    }
 }
 
 fn unused(hop: &mut Hop, why: &str) {
     tracing::warn!(run = %hop.run.id, why, "a snapshot is not used; the journal is replayed");
-    let facts = protocol::event::Facts::new().with("why", why);
-    hop.pending.nodes.push((protocol::event::Kind::SnapshotUnused, facts));
+    hop.pending.nodes.push((Kind::SnapshotUnused, Facts::new().with("why", why)));
+}
+
+/// Bytes of log that the run has, which a thawed guest goes on from (W-163); a replayed one prints them again.
+async fn log_used(hop: &Hop) -> Result<u64, Out> {
+    let lines = hop.run.log_lines as usize;
+    let log = reading::read(|| hop.inner.ledger.log(hop.run.id, None, lines)).await.map_err(|error| {
+        tracing::warn!(run = %hop.run.id, %error, "the log could not be read");
+        Out::Lost
+    })?;
+    Ok(log.unwrap_or_default().iter().map(|line| line.text.len() as u64 + 1).sum())
 }
 
 /// Replays the journal in a fresh guest and gives the first live answer.
 async fn replayed(hop: &mut Hop) -> Result<Guest, Out> {
-    let start_entry = journaled_start(hop).await?;
-    let program = program(hop, start_entry).await?;
+    let start = hop.start.ok_or_else(|| Out::fail(Code::CheckpointInvalid, "checkpoint invalid: journal"))?;
+    let program = program(hop, start).await?;
     let spent = Duration::from_micros(hop.charged_us);
-    let mut limits = limits(hop, spent * 2 + REPLAY_BASE);
-    limits.spent = Duration::ZERO;
-    let sandbox = image(hop)?;
-    let guest = sandbox.start(&program, limits).await.map_err(no_guest)?;
-    hop.live.guard(Some(guest.stopper()));
+    let limits = GuestLimits { spent: Duration::ZERO, ..limits(hop, spent * 2 + REPLAY_TIME) };
+    let guest = image(hop)?.start(&program, limits).await.map_err(|error| no_guest(hop, error))?;
+    hop.live.guard(Some(&guest));
     // It prints everything again.
     hop.log_next = 0;
-    hop.told = start_entry.now;
+    hop.told = start.now;
     let last_is_live = hop.turns.last().is_some_and(|turn| turn.hop.is_none());
     let mut guest = match replay::replay(hop, guest, !last_is_live).await? {
         Replayed::Waiting(mut guest) => {
@@ -153,19 +169,8 @@ async fn replayed(hop: &mut Hop) -> Result<Guest, Out> {
         Replayed::Caught(guest) => guest,
     };
     // Replay is not charged (W-166): the clock goes on from what the ledger knows.
-    guest.set_active(spent, Duration::from_micros(hop.run.settings.active_limit_us));
+    guest.set_active(spent, active_limit(hop));
     Ok(guest)
-}
-
-async fn journaled_start(hop: &Hop) -> Result<HopEntry, Out> {
-    let entries = hop.inner.ledger.journal(hop.run.id).await.map_err(|error| {
-        tracing::warn!(run = %hop.run.id, %error, "the journal could not be read");
-        Out::Lost
-    })?;
-    match entries.unwrap_or_default().into_iter().next() {
-        Some(Entry::Other(Other::Start { now, entropy, .. })) => Ok(HopEntry { now, entropy }),
-        _ => Err(Out::fail(Code::CheckpointInvalid, "checkpoint invalid: journal")),
-    }
 }
 
 /// The answer to the last turn, with this hop's time and randomness (W-248).
@@ -218,17 +223,27 @@ fn limits(hop: &Hop, active: Duration) -> GuestLimits {
     }
 }
 
-async fn start(hop: &Hop, program: &Program, active: Duration) -> Result<Guest, Out> {
-    let sandbox = image(hop)?;
-    let guest = sandbox.start(program, limits(hop, active)).await.map_err(no_guest)?;
-    hop.live.guard(Some(guest.stopper()));
+async fn start(hop: &Hop, program: &Program) -> Result<Guest, Out> {
+    let limits = limits(hop, active_limit(hop));
+    let guest = image(hop)?.start(program, limits).await.map_err(|error| no_guest(hop, error))?;
+    hop.live.guard(Some(&guest));
     Ok(guest)
 }
 
-/// No guest can be made here now: the claim lapses, or the hop is handed back, and the run is none the worse.
-fn no_guest(error: sandbox::StartError) -> Out {
-    tracing::warn!(%error, "no guest could be made");
-    Out::Shutdown
+fn active_limit(hop: &Hop) -> Duration {
+    Duration::from_micros(hop.run.settings.active_limit_us)
+}
+
+/// No guest can be made. Where it is for want of something here, the claim lapses and the run is none the worse; a run
+/// that wants more than any guest can have will never get one.
+fn no_guest(hop: &Hop, error: StartError) -> Out {
+    tracing::warn!(run = %hop.run.id, %error, "no guest could be made");
+    match error {
+        StartError::Memory { limit_bytes, asked_bytes } => {
+            Out::fail(Code::GuestMemory, format!("guest memory exceeded: {asked_bytes} > {limit_bytes}"))
+        }
+        StartError::Full { .. } | StartError::Program(_) | StartError::Guest(_) => Out::Lost,
+    }
 }
 
 /// The pinned image; opening the hop made sure of it.

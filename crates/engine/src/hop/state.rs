@@ -1,15 +1,18 @@
 //! A hop's view of its run, and the one way it writes.
 
-use super::turn::Turn;
+use super::checkpoint::{self, NODE};
+use super::turn::{HopEntry, Turn};
 use crate::failpoint;
 use crate::inner::Inner;
 use crate::pinned::Pinned;
+use crate::reading::{self, Unread};
 use crate::worker::{Live, Stop};
 use protocol::approval::Approval;
 use protocol::call::Call;
 use protocol::code::Code;
 use protocol::command::{Act, Answer, Command, Conclusion, Hop as Write, Progress};
 use protocol::digest::Digest;
+use protocol::event::{Facts, Kind};
 use protocol::id::{ApprovalId, CallId, Ids};
 use protocol::journal::{Entropy, Entry, Other};
 use protocol::limits::UNWRITTEN_BYTES;
@@ -50,6 +53,8 @@ pub(crate) struct Hop {
     pub(crate) journal: Head,
     /// Counted calls with those pending.
     pub(crate) counted: u32,
+    /// The journaled start; none if nothing is journaled yet.
+    pub(crate) start: Option<HopEntry>,
     pub(crate) turns: Vec<Turn>,
     pub(crate) calls: BTreeMap<CallId, Call>,
     pub(crate) approvals: BTreeMap<ApprovalId, Approval>,
@@ -150,6 +155,12 @@ impl Hop {
         entropy
     }
 
+    /// Tells of the node that this hop executes; it rides with the next commit.
+    pub(crate) fn tell(&mut self, kind: Kind, facts: Facts) {
+        let facts = facts.with("node", NODE).number("occurrence", checkpoint::occurrence(self));
+        self.pending.nodes.push((kind, facts));
+    }
+
     /// Keeps a body for the next commit.
     pub(crate) fn keep(&mut self, bytes: &[u8]) -> Body {
         let new = NewBody::new(bytes);
@@ -165,20 +176,21 @@ impl Hop {
         if let Some(bytes) = self.bodies.get(&digest) {
             return Ok(bytes.clone());
         }
-        let read = self.inner.ledger.body(self.run.id, digest).await;
-        match read {
-            Ok(Some(bytes)) if Digest::of(&bytes) == digest => {
+        match reading::read(|| self.inner.ledger.body(self.run.id, digest)).await {
+            Ok(Some(bytes)) => {
                 let bytes: Arc<[u8]> = bytes.into();
                 self.bodies.insert(digest, bytes.clone());
                 Ok(bytes)
             }
-            Ok(_) => Err(Out::fail(
-                Code::CheckpointInvalid,
-                format!("checkpoint invalid: body {digest} is missing or damaged"),
-            )),
-            // An error in reading is not absence: the claim lapses, another hop tries.
-            Err(error) => {
-                tracing::warn!(run = %self.run.id, %error, "a body could not be read");
+            Ok(None) => {
+                Err(Out::fail(Code::CheckpointInvalid, format!("checkpoint invalid: body {digest} is missing")))
+            }
+            Err(Unread::Damaged(why)) => {
+                tracing::warn!(run = %self.run.id, why, "a body is not what it must be");
+                Err(Out::fail(Code::CheckpointInvalid, format!("checkpoint invalid: body {digest} is damaged")))
+            }
+            Err(Unread::Unavailable(why)) => {
+                tracing::warn!(run = %self.run.id, why, "a body could not be read");
                 Err(Out::Lost)
             }
         }
@@ -203,7 +215,7 @@ impl Hop {
 
     /// Reads approvals, waits and what others decided about open calls.
     pub(crate) async fn refresh(&mut self) -> Result<(), Out> {
-        match self.inner.ledger.rows(self.run.id).await {
+        match reading::read(|| self.inner.ledger.rows(self.run.id)).await {
             Ok(Some(rows)) => {
                 self.take_rows(rows);
                 Ok(())
@@ -240,25 +252,19 @@ impl Hop {
         Ok(())
     }
 
-    pub(super) fn new(
-        inner: Arc<Inner>,
-        live: Arc<Live>,
-        run: Run,
-        pinned: Arc<Pinned>,
-        turns: Vec<Turn>,
-        rows: Option<Shown>,
-    ) -> Hop {
-        let token = live.token;
-        let mut hop = Hop {
+    /// A hop of which nothing has been read yet but its run.
+    pub(super) fn new(inner: Arc<Inner>, live: Arc<Live>, run: Run, pinned: Arc<Pinned>) -> Hop {
+        Hop {
             ids: inner.ids(),
             inner,
+            token: live.token,
             live,
-            token,
             pinned,
             pending: Progress { base: run.journal.len, ..Progress::default() },
             journal: run.journal,
             counted: run.budget.calls,
-            turns,
+            start: None,
+            turns: Vec::new(),
             calls: BTreeMap::new(),
             approvals: BTreeMap::new(),
             waits: Vec::new(),
@@ -271,12 +277,7 @@ impl Hop {
             person: Duration::ZERO,
             engine_calls: 0,
             run,
-        };
-        if let Some(rows) = rows {
-            hop.take_rows(rows);
         }
-        hop.engine_calls = hop.calls.values().filter(|c| c.position.is_none()).count() as u32;
-        hop
     }
 }
 

@@ -4,7 +4,7 @@ use crate::clock::{monotonic, since_boot};
 use crate::inner::Inner;
 use protocol::command::Taker;
 use protocol::id::RunId;
-use sandbox::Stopper;
+use sandbox::{Guest, Meter, Stopper};
 use std::collections::HashMap;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -35,7 +35,7 @@ struct State {
     /// Without a renewal the guest is stopped by then.
     stop_at: Instant,
     stop: Option<Stop>,
-    guest: Option<Stopper>,
+    guest: Option<(Stopper, Meter)>,
     /// What the hop is waiting for, for lists.
     waiting: Option<Waiting>,
 }
@@ -171,7 +171,7 @@ impl Live {
             state.stop = state.stop.max(Some(why));
             (why != Stop::Shutdown).then(|| state.guest.clone()).flatten()
         };
-        if let Some(guest) = guest {
+        if let Some((guest, _)) = guest {
             guest.stop();
         }
         self.bell.notify_one();
@@ -211,13 +211,13 @@ impl Live {
     }
 
     /// Names the guest that a stop has to end.
-    pub(crate) fn guard(&self, guest: Option<Stopper>) {
+    pub(crate) fn guard(&self, guest: Option<&Guest>) {
         let stop = {
             let mut state = self.state();
-            state.guest = guest;
+            state.guest = guest.map(|guest| (guest.stopper(), guest.meter()));
             state.stop.filter(|why| *why != Stop::Shutdown).and(state.guest.clone())
         };
-        if let Some(guest) = stop {
+        if let Some((guest, _)) = stop {
             guest.stop();
         }
     }
@@ -230,9 +230,9 @@ impl Live {
         self.state().waiting.clone()
     }
 
-    /// Whether a guest is resident for this hop.
-    pub(crate) fn has_guest(&self) -> bool {
-        self.state().guest.is_some()
+    /// The guest that is resident for this hop, to be measured.
+    pub(crate) fn guest(&self) -> Option<Meter> {
+        self.state().guest.as_ref().map(|(_, meter)| meter.clone())
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -7,6 +7,7 @@ use axum::routing::{get, post};
 use engine::tools::{Connectors, Surroundings};
 use engine::{DecideRequest, Engine, EngineConfig, Failure, Image, RegisterScript, StartRun, Until};
 use protocol::approval::{Approval, Method, Verdict};
+use protocol::call::Call;
 use protocol::command::{Caller, Decided};
 use protocol::id::{ApprovalId, RequestId, RunId};
 use protocol::json::{Canonical, canonicalize};
@@ -16,9 +17,10 @@ use protocol::principal::Principal;
 use protocol::run::Run;
 use protocol::time::Time;
 use sandbox::{Sandbox, SandboxConfig};
+use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
-use store::{Ledger, StoreConfig};
+use store::{Checkpoints, Clock, Ledger, StoreConfig};
 
 /// Longer than anything here takes on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -28,6 +30,16 @@ static SANDBOX: LazyLock<Sandbox> = LazyLock::new(|| {
     Sandbox::open(&SandboxConfig::new(cache), &mut |_| ()).expect("a guest image; build one with `cargo xtask guest`")
 });
 
+/// The image that tests run on, and its file.
+pub(crate) fn image() -> &'static sandbox::ImageInfo {
+    SANDBOX.image()
+}
+
+pub(crate) fn image_path() -> std::path::PathBuf {
+    let guests = sandbox::cache::guests_dir(SANDBOX.cache()).expect("a private folder");
+    guests.join(sandbox::cache::image_name(image().digest))
+}
+
 pub(crate) struct Desk {
     pub(crate) engine: Engine,
     pub(crate) payments: Payments,
@@ -35,20 +47,48 @@ pub(crate) struct Desk {
 }
 
 /// How an engine of a test differs.
+#[derive(Clone)]
 pub(crate) struct Setting {
     pub(crate) hot: Duration,
     pub(crate) carry: bool,
     pub(crate) worker: WorkerSettings,
+    pub(crate) limits: Limits,
+    pub(crate) clock: Clock,
+    pub(crate) image: Image,
 }
 
 impl Default for Setting {
     fn default() -> Setting {
         let worker = WorkerSettings { shutdown_grace: Duration::from_secs(10), ..WorkerSettings::default() };
-        Setting { hot: Duration::ZERO, carry: true, worker }
+        Setting {
+            hot: Duration::ZERO,
+            carry: true,
+            worker,
+            limits: Limits::default(),
+            clock: Clock::System,
+            image: Image::Found(SANDBOX.clone()),
+        }
     }
 }
 
+impl Setting {
+    /// Claims nothing and dispatches nothing: what is decided stays as the decision left it.
+    pub(crate) fn idle() -> Setting {
+        Setting { carry: false, ..Setting::default() }
+    }
+
+    pub(crate) fn hot(hot: Duration) -> Setting {
+        Setting { hot, ..Setting::default() }
+    }
+}
+
+const LEDGER: &str = "stasis.db";
+
 impl Desk {
+    pub(crate) fn ledger_path(&self) -> std::path::PathBuf {
+        self.folder.path().join(LEDGER)
+    }
+
     pub(crate) async fn open() -> Desk {
         Desk::with(Setting::default()).await
     }
@@ -64,16 +104,22 @@ impl Desk {
 
     /// Shuts the engine down and opens another on the same ledger.
     pub(crate) async fn reopen(self, setting: Setting) -> Desk {
+        self.reopen_after(setting, || ()).await
+    }
+
+    /// As [`Desk::reopen`], with something done while nobody has the ledger.
+    pub(crate) async fn reopen_after(self, setting: Setting, between: impl FnOnce()) -> Desk {
         self.engine.shutdown().await;
         let Desk { engine, payments, folder } = self;
         drop(engine);
+        between();
         let engine = start(&folder, setting).await;
         Desk { engine, payments, folder }
     }
 
     async fn configure(&self) {
         let url = &self.payments.url;
-        let text = format!(
+        self.apply(&format!(
             r#"
             [[tool]]
             name = "payments.order"
@@ -108,9 +154,14 @@ impl Desk {
             approval = "never"
             limits = {{ timeout = "300ms" }}
             "#
-        );
+        ))
+        .await;
+    }
+
+    /// Puts a configuration in force, and nothing of the one before it but its tools.
+    pub(crate) async fn apply(&self, text: &str) {
         let origin = engine::config::Origin { file: None, data: self.folder.path(), environment: Vec::new() };
-        let config = engine::config::Config::read("stasis.toml", &text, self.folder.path(), &origin)
+        let config = engine::config::Config::read("stasis.toml", text, self.folder.path(), &origin)
             .unwrap_or_else(|faults| panic!("{faults}"));
         self.engine.apply(local(), &config).await.expect("applied");
     }
@@ -122,6 +173,21 @@ impl Desk {
             ..RegisterScript::default()
         };
         self.engine.register(local(), request).await
+    }
+
+    /// Cancels a run, and gives it as it then is.
+    pub(crate) async fn cancel(&self, run: RunId) -> Run {
+        self.engine.cancel(local(), run, Some("enough")).await.expect("cancelled").0
+    }
+
+    /// Runs another program, beside the one that is there, to its end.
+    pub(crate) async fn run_as_other(&self, source: &str) -> Run {
+        let script =
+            RegisterScript { source: source.to_owned(), file_name: "other.py".to_owned(), ..RegisterScript::default() };
+        self.engine.register(local(), script).await.expect("registered");
+        let other = StartRun { workflow: "other".to_owned(), ..request("{}") };
+        let started = self.engine.start_run(local(), other).await.expect("started");
+        self.ended(started.run.id).await
     }
 
     /// Registers and starts a program, and waits for its next stop.
@@ -155,17 +221,57 @@ impl Desk {
         verdict: Verdict,
         edit: Option<&str>,
     ) -> Result<Decided, Failure> {
-        let found = self.engine.ledger().approval(approval).await.expect("read").expect("an approval");
-        let request = DecideRequest {
+        let edit = edit.map(|text| text.as_bytes().to_vec());
+        self.decide_as(local(), DecideRequest { edit, ..self.verdict(approval, verdict).await }).await
+    }
+
+    /// A verdict on what the approval shows now.
+    pub(crate) async fn verdict(&self, approval: ApprovalId, verdict: Verdict) -> DecideRequest {
+        let found = self.approval(approval).await;
+        DecideRequest {
             approval,
             verdict,
-            arguments_digest: Some(found.approval.arguments.digest),
-            edit: edit.map(|text| text.as_bytes().to_vec()),
+            arguments_digest: Some(found.arguments.digest),
+            edit: None,
             answer: None,
             reason: Some("because".to_owned()),
             unrenderable: false,
-        };
-        self.engine.decide(local(), request).await
+        }
+    }
+
+    pub(crate) async fn decide_as(&self, by: Caller, request: DecideRequest) -> Result<Decided, Failure> {
+        self.engine.decide(by, request).await
+    }
+
+    pub(crate) async fn approval(&self, id: ApprovalId) -> Approval {
+        self.engine.ledger().approval(id).await.expect("read").expect("an approval").approval
+    }
+
+    pub(crate) async fn calls(&self, run: RunId) -> Vec<Call> {
+        self.engine.ledger().calls(run).await.expect("read").expect("a run")
+    }
+
+    /// The run's receipts, each as the JSON object it is.
+    pub(crate) async fn receipts(&self, run: RunId) -> Vec<serde_json::Value> {
+        let receipts = self.engine.ledger().receipts(run).await.expect("read").expect("a run");
+        receipts.iter().map(|r| serde_json::from_str(r.record.as_str()).expect("JSON")).collect()
+    }
+
+    /// The one pending question of a run, once it is there.
+    pub(crate) async fn asked(&self, run: RunId) -> Approval {
+        let mut found = None;
+        eventually("a question", async || {
+            found = self.pending(run).await.pop();
+            found.is_some()
+        })
+        .await;
+        found.expect("just found")
+    }
+
+    /// Registers and starts a program, and does not wait for it.
+    pub(crate) async fn begin(&self, source: &str, input: &str) -> RunId {
+        self.register(source).await.expect("registered");
+        self.engine.start_run(local(), request(input)).await.expect("started").run.id
     }
 
     /// The result of a run that is done, as JSON text.
@@ -176,13 +282,38 @@ impl Desk {
     }
 }
 
+/// An engine on a clock that a test moves, and looks at often.
+pub(crate) fn manual() -> (Setting, Arc<AtomicI64>) {
+    let clock = Arc::new(AtomicI64::new(1_800_000_000_000_000));
+    let often = Duration::from_millis(20);
+    let worker = WorkerSettings { scan_every: often, recover_every: often, ..Setting::default().worker };
+    (Setting { clock: Clock::Manual(clock.clone()), worker, ..Setting::default() }, clock)
+}
+
+/// Looks until it is so.
+pub(crate) async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    let looking = async {
+        let mut tick = tokio::time::interval(Duration::from_millis(3));
+        while !holds().await {
+            tick.tick().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, looking).await.unwrap_or_else(|_| panic!("never: {what}"));
+}
+
 async fn start(folder: &tempfile::TempDir, setting: Setting) -> Engine {
-    let ledger = Ledger::open(StoreConfig::new(folder.path().join("stasis.db"))).expect("a ledger");
+    let store = StoreConfig {
+        clock: setting.clock,
+        limits: setting.limits.clone(),
+        checkpoints: Checkpoints::Held,
+        ..StoreConfig::new(folder.path().join(LEDGER))
+    };
+    let ledger = Ledger::open(store).expect("a ledger");
     let config = EngineConfig {
         ledger,
-        image: Image::Found(SANDBOX.clone()),
+        image: setting.image,
         connectors: Connectors::new(Surroundings::default()),
-        limits: Limits::default(),
+        limits: setting.limits,
         worker: setting.worker,
         hot_window: setting.hot,
         carry: setting.carry,

@@ -1,7 +1,11 @@
 //! The engine from outside: real guests, a real ledger, real servers on loopback.
 
+mod broker;
 mod carry;
 mod commits;
 mod config;
 mod connectors;
 mod desk;
+mod hostile;
+mod journal;
+mod shop;

@@ -39,13 +39,17 @@ pub enum Progress {
     },
 }
 
-/// Finds the image and gives its compiled form.
+/// Finds the image, which must be the wanted one if one is wanted, and gives its compiled form.
 pub(crate) fn load(
     engine: &wasmtime::Engine,
     config: &SandboxConfig,
+    wanted: Option<Digest>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<(ImageInfo, Module), OpenError> {
     let found = find(config)?;
+    if wanted.is_some_and(|wanted| wanted != found.digest) {
+        return Err(OpenError::Damaged { path: found.path });
+    }
     let compiled = cache::compiled_dir(&config.cache)?;
     let settings = engine::fingerprint(engine).hex();
     let path = compiled.join(format!("{}-{}.cwasm", found.digest.hex(), &settings[..16]));

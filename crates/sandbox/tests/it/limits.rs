@@ -142,3 +142,16 @@ async fn more_guests_than_seats_are_refused_and_a_dropped_guest_frees_its_seat()
     let mut next = small.start(&program("result = 1"), GuestLimits::default()).await.unwrap();
     assert!(matches!(finish(&mut next, &mut World::default()).await, End::Returned { .. }));
 }
+
+#[tokio::test]
+async fn a_guest_is_measured_by_what_it_alone_holds() {
+    let resident = async |source: &str| {
+        let mut guest = sandbox().start(&program(source), GuestLimits::default()).await.unwrap();
+        let Event::Call(_) = guest.next().await else { panic!("a call") };
+        guest.meter().resident_bytes().expect("the kernel tells")
+    };
+    let (small, large) = (resident("demo.get(i=1)").await, resident("kept = b'x' * (32 << 20)\ndemo.get(i=1)").await);
+    // I-9: measured, and the image, which all guests share, is not in it.
+    assert!((1..8 << 20).contains(&small), "{small}");
+    assert!((32 << 20..40 << 20).contains(&(large)), "{large}");
+}

@@ -4,6 +4,7 @@ mod chain;
 mod determinism;
 mod errors;
 mod hostile;
+mod journal;
 mod limits;
 mod snapshots;
 mod support;

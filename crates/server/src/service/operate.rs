@@ -27,7 +27,7 @@ impl Service {
                 items.push(Guest {
                     run: guest.run,
                     tier: Tier::Hot,
-                    resident_bytes: None,
+                    resident_bytes: guest.resident_bytes(),
                     waiting_since_at: guest.waiting_since,
                     waits_for: guest.waits_for,
                 });
