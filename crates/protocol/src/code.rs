@@ -204,6 +204,7 @@ codes! {
     StoreDamaged "store_damaged";
     StoreTooNew "store_too_new";
     ImageUnavailable "image_unavailable" 503;
+    ServerUnreachable "server_unreachable" retry;
     RateLimited "rate_limited" 429 retry;
     MethodNotAllowed "method_not_allowed" 405;
     UnsupportedMediaType "unsupported_media_type" 415;

@@ -2,11 +2,14 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 
 use crate::error::OpenError;
+
+const NO_FOLLOW: i32 = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
 
 /// Held while it lives; the kernel lets go of it when the process ends, however it ends.
 #[derive(Debug)]
@@ -18,8 +21,10 @@ impl Lock {
     /// Takes the lock, and writes the process id into the file for whoever comes second.
     pub(crate) fn take(path: &Path) -> Result<Lock, OpenError> {
         let unavailable = |error: std::io::Error| OpenError::Unavailable { path: path.into(), why: error.to_string() };
-        let mut file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(unavailable)?;
+        // A link at its place was not put there by us, and what it points to is not ours to write.
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false).mode(0o600).custom_flags(NO_FOLLOW);
+        let mut file = options.open(path).map_err(unavailable)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(rustix::io::Errno::WOULDBLOCK) => {

@@ -1,5 +1,6 @@
 //! Opening connections, and proving that they are as durable as the ledger promises.
 
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
@@ -21,7 +22,8 @@ const BUSY_MS: u64 = 5_000;
 pub(super) fn writer(config: &StoreConfig) -> Result<Connection, OpenError> {
     let path = &config.path;
     let error = |error| open_error(path, error);
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    file(path)?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(path, flags).map_err(error)?;
     db.busy_timeout(std::time::Duration::from_millis(BUSY_MS)).map_err(error)?;
     identify(&db, path)?;
@@ -40,6 +42,22 @@ pub(super) fn writer(config: &StoreConfig) -> Result<Connection, OpenError> {
     }
     durable(&db, config)?;
     Ok(db)
+}
+
+/// Makes the file where there is none, for this user alone; SQLite gives the files beside it the same rights. A log
+/// whose ledger is gone or empty is all that is left of one, and is not taken for a new ledger's (I-47).
+fn file(path: &Path) -> Result<(), OpenError> {
+    let unavailable = |error: std::io::Error| OpenError::Unavailable { path: path.into(), why: error.to_string() };
+    let mut options = std::fs::OpenOptions::new();
+    let file = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
+    let empty = file.and_then(|file| file.metadata()).map_err(unavailable)?.len() == 0;
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    if empty && std::fs::metadata(&log).is_ok_and(|log| log.len() > 0) {
+        let why = "it is empty, while its log is there: put the ledger back beside it, or move the log away".to_owned();
+        return Err(OpenError::Damaged { path: path.into(), why });
+    }
+    Ok(())
 }
 
 /// A file that is no ledger is not touched (I-47).

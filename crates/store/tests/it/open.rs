@@ -1,5 +1,6 @@
 //! Opening: locks, versions, durability, and what a restart finds.
 
+use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -127,4 +128,48 @@ async fn a_store_that_somebody_else_writes_to_is_not_ready_and_says_so() {
     db.execute_batch("ROLLBACK").unwrap();
     world.queued().await;
     assert!(world.ledger.ready());
+}
+
+#[tokio::test]
+async fn the_files_are_for_one_user_alone() {
+    let home = Home::new();
+    let world = home.world().await;
+    world.queued().await;
+    for suffix in ["", "-wal"] {
+        let mut path = home.path().into_os_string();
+        path.push(suffix);
+        let rights = std::fs::metadata(&path).expect("it is there").permissions().mode() & 0o777;
+        assert_eq!(rights, 0o600, "{}", path.display());
+    }
+}
+
+#[tokio::test]
+async fn a_log_without_its_ledger_is_not_taken_for_a_new_ledger() {
+    let home = Home::new();
+    let world = home.world().await;
+    world.queued().await;
+    let mut log = home.path().into_os_string();
+    log.push("-wal");
+    let kept = std::fs::read(&log).expect("a log");
+    drop(world);
+    std::fs::write(&log, &kept).expect("the log is put back");
+    for gone in [true, false] {
+        let _ = std::fs::remove_file(home.path());
+        if !gone {
+            std::fs::write(home.path(), "").expect("an empty file");
+        }
+        let refused = home.open().err().expect("half a ledger");
+        assert!(matches!(refused, OpenError::Damaged { .. }), "{refused}"); // I-47
+        assert_eq!(std::fs::read(&log).expect("it is still there"), kept);
+    }
+}
+
+#[test]
+fn a_link_in_place_of_the_lock_is_not_followed() {
+    let home = Home::new();
+    let target = home.path().with_file_name("precious");
+    std::fs::write(&target, "kept").expect("a file");
+    std::os::unix::fs::symlink(&target, home.path().with_file_name("lock")).expect("a link");
+    assert!(matches!(home.open().err(), Some(OpenError::Unavailable { .. })));
+    assert_eq!(std::fs::read_to_string(&target).expect("a file"), "kept");
 }
