@@ -3,7 +3,7 @@
 //! A check fails where promises cannot be kept; it warns where something works less well, or waits for somebody.
 
 use super::Service;
-use super::failure::{NO_IMAGE, unread};
+use super::failure::{NO_IMAGE, told, unread};
 use super::problem::Answer;
 use api::DoctorReport;
 use api::operate::{Check, CheckVerdict};
@@ -18,6 +18,9 @@ use std::time::Duration;
 const CLOCK_BEHIND: Duration = Duration::from_secs(1);
 /// The first kernel with the memory advice that cools guests (MADV_COLD, MADV_PAGEOUT).
 const COOLING_KERNEL: (u32, u32) = (5, 4);
+
+/// Of more stuck runs than these, the doctor only says how many there are.
+const STUCK_NAMED: usize = 10;
 
 impl Service {
     pub async fn doctor(&self, by: &Caller) -> Answer<DoctorReport> {
@@ -152,14 +155,20 @@ impl Service {
     async fn stuck(&self, by: &Caller) -> Answer<Check> {
         let counts = self.engine.ledger().counts().await.map_err(|error| unread(error, by))?;
         let waiting = format!("{} approvals wait for a person", counts.pending_approvals);
-        Ok(match counts.ambiguous_calls {
-            0 => fine("stuck runs", format!("none; {waiting}")),
-            n => warning(
-                "stuck runs",
-                format!("of {n} effects nobody knows whether they happened; {waiting}"),
-                "stasis effect list --ambiguous",
-            ),
-        })
+        let stuck = self.engine.stuck().await.map_err(|failure| told(failure, by))?;
+        if stuck.is_empty() {
+            return Ok(fine("stuck runs", format!("none; {waiting}")));
+        }
+        let named = stuck.iter().take(STUCK_NAMED).map(|stuck| {
+            format!("{} is {} since {}: {}", stuck.run, stuck.cause.as_str(), stuck.since.second(), stuck.detail)
+        });
+        let mut found = named.collect::<Vec<_>>().join("; ");
+        if stuck.len() > STUCK_NAMED {
+            found.push_str(&format!("; and {} more", stuck.len() - STUCK_NAMED));
+        }
+        let asked = stuck.iter().all(|stuck| stuck.cause == engine::Cause::Ambiguous);
+        let hint = if asked { "stasis effect list --ambiguous" } else { "keep the ledger as it is; other runs go on" };
+        Ok(warning("stuck runs", format!("{found}; {waiting}"), hint))
     }
 }
 

@@ -64,7 +64,7 @@ impl Service {
             result,
             failure_detail,
             tier: self.tier(&row),
-            blocked: None,
+            blocked: self.engine.blocked(row.id).map(|stuck| stuck.detail),
         };
         Ok(Read { row, parts, debts: shown.debts })
     }

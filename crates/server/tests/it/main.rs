@@ -9,3 +9,4 @@ mod openapi;
 mod operate;
 mod routes;
 mod runs;
+mod stuck;
