@@ -194,14 +194,11 @@ fn context(approval: &Approval, now: Time) -> String {
     if let Some(at) = approval.valid_until_at {
         let _ = writeln!(text, "a yes holds until {}", at.second());
     }
-    let _ = writeln!(text, "rule: {}", rule(&approval.rule));
-    let progress = approval.progress;
-    let of = progress.of.map(|of| format!(" of {of}")).unwrap_or_default();
-    let _ = writeln!(
-        text,
-        "so far: {} of {} to approve{of}, {} to reject, {} abstained",
-        progress.approve, progress.quorum, progress.reject, progress.abstain
-    );
+    if approval.kind == ApprovalKind::Settle {
+        let _ = writeln!(text, "rule: one of {} says what became of it, and how they know", who(&approval.rule));
+    } else {
+        text.push_str(&votes(approval));
+    }
     for decision in &approval.decisions {
         let reason = decision.reason.as_deref().map(|reason| format!(": {}", visible(reason))).unwrap_or_default();
         let late = if decision.late { " (too late to count)" } else { "" };
@@ -222,6 +219,19 @@ fn context(approval: &Approval, now: Time) -> String {
         let outcome = dispatch.outcome.as_deref().unwrap_or("in flight");
         let _ = writeln!(text, "dispatched: {outcome}");
     }
+    text
+}
+
+/// The rule, and how the votes stand.
+fn votes(approval: &Approval) -> String {
+    let mut text = format!("rule: {}\n", rule(&approval.rule));
+    let progress = approval.progress;
+    let of = progress.of.map(|of| format!(" of {of}")).unwrap_or_default();
+    let _ = writeln!(
+        text,
+        "so far: {} of {} to approve{of}, {} to reject, {} abstained",
+        progress.approve, progress.quorum, progress.reject, progress.abstain
+    );
     text
 }
 
@@ -273,6 +283,25 @@ mod tests {
 
             hint: stasis approve apr_01m8nwmc7ce009jh69rck9w39q; stasis reject apr_01m8nwmc7ce009jh69rck9w39q --reason ...
         "#]].assert_eq(&show(&asked, samples::now())); // C-140
+    }
+
+    #[test]
+    fn a_question_what_became_of_a_call_says_what_is_known_and_what_an_answer_has_to_be() {
+        let settle = Settle {
+            output: Some(Json::parse(r#"{"required":["id"]}"#).unwrap()),
+            earlier: None,
+            attempts: 4,
+            seen: Some("status 500".into()),
+        };
+        let asked =
+            Approval { kind: ApprovalKind::Settle, expires_at: None, settle: Some(settle), ..samples::approval() };
+        let text = show(&asked, samples::now());
+        let told = "sent 4 times; the last attempt saw: status 500\nif it happened, the result has to fit:\n  {\n";
+        assert!(text.contains(told), "{text}"); // C-238
+        assert!(
+            text.contains("rule: one of role finance says what became of it") && !text.contains("so far"),
+            "{text}"
+        );
     }
 
     #[test]
