@@ -5,7 +5,7 @@ use crate::inner::Inner;
 use crate::pinned::{self, PinError};
 use protocol::approval::Method;
 use protocol::code::Code;
-use protocol::command::{Admit, Answer, Caller, Command};
+use protocol::command::{Admit, Answer, Caller, Command, Request};
 use protocol::digest::Digest;
 use protocol::id::RunId;
 use protocol::json::Canonical;
@@ -16,7 +16,6 @@ use protocol::rows::NewBody;
 use protocol::run::{PatternRef, Run, Settings};
 use protocol::schema::Schema;
 use protocol::time::Time;
-use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// A request for a run.
@@ -43,25 +42,11 @@ pub struct Started {
     pub created: bool,
 }
 
-/// What makes two requests equal: not the labels.
-#[derive(Serialize)]
-struct Request<'a> {
-    schema: &'static str,
-    workflow: &'a str,
-    revision: Option<u32>,
-    input: Digest,
-    session: Option<&'a str>,
-    queue: &'a str,
-    priority: u8,
-    deadline: Option<Time>,
-}
-
 /// Admits a run; a worker of this engine takes it in the same commit where there is room.
 pub(crate) async fn start(inner: &Inner, by: Caller, request: StartRun) -> Result<Started, Failure> {
     let queue = request.queue.clone().unwrap_or_else(|| DEFAULT_QUEUE.to_owned());
     let priority = request.priority.unwrap_or(PRIORITY);
-    let request_digest = Digest::record(&Request {
-        schema: "stasis.admission.v1",
+    let request_digest = Request {
         workflow: &request.workflow,
         revision: request.revision,
         input: request.input.digest(),
@@ -69,7 +54,8 @@ pub(crate) async fn start(inner: &Inner, by: Caller, request: StartRun) -> Resul
         queue: &queue,
         priority,
         deadline: request.deadline,
-    });
+    }
+    .digest();
     let idempotency_key = request.idempotency_key.clone().or(request.run.map(|run| run.to_string()));
     if let Some(known) = known(inner, &by, idempotency_key.as_deref(), request_digest).await? {
         return Ok(known);
