@@ -4,7 +4,7 @@
 //! run here fails; none is skipped in silence.
 
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
@@ -68,7 +68,12 @@ fn python(root: &Path, folder: &str) -> Result<()> {
 }
 
 /// Where a dev build puts the binary `stasis`.
-pub(crate) fn stasis(root: &Path) -> Result<std::path::PathBuf> {
+pub(crate) fn stasis(root: &Path) -> Result<PathBuf> {
+    Ok(target(root)?.join("debug").join("stasis"))
+}
+
+/// Cargo's target folder.
+pub(crate) fn target(root: &Path) -> Result<PathBuf> {
     let mut command = cargo(root);
     command.args(["metadata", "--no-deps", "--format-version", "1"]);
     let output = command.stderr(Stdio::inherit()).output().context("cannot start cargo")?;
@@ -77,7 +82,7 @@ pub(crate) fn stasis(root: &Path) -> Result<std::path::PathBuf> {
     }
     let metadata: serde_json::Value = serde_json::from_slice(&output.stdout)?;
     let target = metadata["target_directory"].as_str().context("cargo names no target folder")?;
-    Ok(Path::new(target).join("debug").join("stasis"))
+    Ok(PathBuf::from(target))
 }
 
 /// What the closing lines of the test binaries add up to.
