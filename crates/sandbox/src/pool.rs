@@ -245,6 +245,11 @@ impl Sandbox {
         &self.0.cache
     }
 
+    /// Whether as many guests live as can at once.
+    pub fn is_full(&self) -> bool {
+        self.guests() >= self.0.seats.limit
+    }
+
     /// How many guests live now.
     pub fn guests(&self) -> u32 {
         self.0.seats.taken.load(Ordering::Acquire)

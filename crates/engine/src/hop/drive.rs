@@ -65,9 +65,16 @@ pub(super) struct Drive {
     pub(super) busy: BTreeSet<CallId>,
     /// Cuts the handler of a call, if its tool wants that of a cancel (C-22).
     pub(super) cuts: BTreeMap<CallId, CancellationToken>,
-    hot_until: Option<Instant>,
+    hot: Option<Hot>,
     /// Attempts at settling made by this hop, by call.
     pub(super) attempts: BTreeMap<CallId, u32>,
+}
+
+/// A wait in place: since when, and until when at most.
+#[derive(Clone, Copy)]
+struct Hot {
+    since: protocol::time::Time,
+    until: Instant,
 }
 
 impl Drive {
@@ -79,7 +86,7 @@ impl Drive {
             work: Work::new(),
             busy: BTreeSet::new(),
             cuts: BTreeMap::new(),
-            hot_until: None,
+            hot: None,
             attempts: BTreeMap::new(),
         }
     }
@@ -453,7 +460,8 @@ async fn work_or_bell(hop: &mut Hop, drive: &mut Drive) -> Result<(), Out> {
 /// Waits in place while the hot window lasts. The questions are published first: nobody can answer what is not stored.
 async fn wait_hot(hop: &mut Hop, drive: &mut Drive) -> Result<Driven, Out> {
     let window = hot_window(hop, drive);
-    if window.is_zero() || drive.hot_until.is_some_and(|until| monotonic() >= until) {
+    let over = |hot: Hot| monotonic() >= hot.until || hop.inner.crew.gives_way(hot.since);
+    if window.is_zero() || drive.hot.is_some_and(over) {
         return Ok(Driven::Blocked);
     }
     if !hop.pending.asks.is_empty() || !hop.pending.timers.is_empty() {
@@ -462,8 +470,9 @@ async fn wait_hot(hop: &mut Hop, drive: &mut Drive) -> Result<Driven, Out> {
         hop.refresh().await?;
         return Ok(Driven::Complete);
     }
-    let until = *drive.hot_until.get_or_insert_with(|| monotonic() + window);
-    hop.live.waits(Some(Waiting { since: hop.inner.now(), name: waits_for(hop, drive) }));
+    let now = hop.inner.now();
+    let Hot { since, until } = *drive.hot.get_or_insert_with(|| Hot { since: now, until: monotonic() + window });
+    hop.live.waits(Some(Waiting { since, name: waits_for(hop, drive) }));
     let began = monotonic();
     let scan = hop.inner.settings.scan_every;
     let pause = until.saturating_duration_since(began).min(scan);

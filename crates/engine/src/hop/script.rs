@@ -104,6 +104,7 @@ async fn thawed(hop: &mut Hop) -> Result<Option<Guest>, Out> {
     let binding =
         Binding { run: *hop.run.id.as_bytes(), hop: u64::from(snapshot.hop), position: u64::from(hop.run.journal.len) };
     let log_used = log_used(hop).await?;
+    place(hop).await?;
     let limits = GuestLimits { log_used, ..limits(hop, active_limit(hop)) };
     match image(hop)?.thaw(&bytes, &binding, limits).await {
         Ok(guest) => {
@@ -153,9 +154,8 @@ async fn replayed(hop: &mut Hop) -> Result<Guest, Out> {
     let start = hop.start.ok_or_else(|| Out::fail(Code::CheckpointInvalid, "checkpoint invalid: journal"))?;
     let program = program(hop, start).await?;
     let spent = Duration::from_micros(hop.charged_us);
-    let limits = GuestLimits { spent: Duration::ZERO, ..limits(hop, spent * 2 + REPLAY_TIME) };
-    let guest = image(hop)?.start(&program, limits).await.map_err(|error| no_guest(hop, error))?;
-    hop.live.guard(Some(&guest));
+    let limits = || GuestLimits { spent: Duration::ZERO, ..limits(hop, spent * 2 + REPLAY_TIME) };
+    let guest = make(hop, &program, limits).await?;
     // It prints everything again.
     hop.log_next = 0;
     hop.told = start.now;
@@ -224,10 +224,41 @@ fn limits(hop: &Hop, active: Duration) -> GuestLimits {
 }
 
 async fn start(hop: &Hop, program: &Program) -> Result<Guest, Out> {
-    let limits = limits(hop, active_limit(hop));
-    let guest = image(hop)?.start(program, limits).await.map_err(|error| no_guest(hop, error))?;
-    hop.live.guard(Some(&guest));
-    Ok(guest)
+    make(hop, program, || limits(hop, active_limit(hop))).await
+}
+
+async fn make(hop: &Hop, program: &Program, limits: impl Fn() -> GuestLimits) -> Result<Guest, Out> {
+    loop {
+        place(hop).await?;
+        match image(hop)?.start(program, limits()).await {
+            // Somebody else was faster.
+            Err(StartError::Full { .. }) => {}
+            Err(error) => return Err(no_guest(hop, error)),
+            Ok(guest) => {
+                hop.live.guard(Some(&guest));
+                return Ok(guest);
+            }
+        }
+    }
+}
+
+/// How often a hop looks for a place.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Waits for a place among the guests of this process. Guests that wait for people give theirs up meanwhile (C-205).
+async fn place(hop: &Hop) -> Result<(), Out> {
+    let sandbox = image(hop)?;
+    if !sandbox.is_full() {
+        return Ok(());
+    }
+    let _want = hop.inner.crew.want();
+    while sandbox.is_full() {
+        if hop.live.stopped().is_some() {
+            return Err(stopped(hop));
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+    Ok(())
 }
 
 fn active_limit(hop: &Hop) -> Duration {

@@ -4,9 +4,11 @@ use crate::clock::{monotonic, since_boot};
 use crate::inner::Inner;
 use protocol::command::Taker;
 use protocol::id::RunId;
+use protocol::time::Time;
 use sandbox::{Guest, Meter, Stopper};
 use std::collections::HashMap;
 use std::pin::pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
@@ -14,6 +16,8 @@ use tokio::sync::Notify;
 /// The hops of one worker.
 pub(crate) struct Crew {
     capacity: usize,
+    /// Hops that want a guest where none can be made for now.
+    wanting: AtomicUsize,
     live: Mutex<HashMap<RunId, Arc<Live>>>,
     freed: Notify,
 }
@@ -56,7 +60,7 @@ impl Sent {
 /// What a live hop waits for.
 #[derive(Clone, Debug)]
 pub(crate) struct Waiting {
-    pub(crate) since: protocol::time::Time,
+    pub(crate) since: Time,
     pub(crate) name: String,
 }
 
@@ -73,7 +77,7 @@ pub(crate) enum Stop {
 
 impl Crew {
     pub(crate) fn new(capacity: usize) -> Crew {
-        Crew { capacity, live: Mutex::default(), freed: Notify::new() }
+        Crew { capacity, wanting: AtomicUsize::new(0), live: Mutex::default(), freed: Notify::new() }
     }
 
     /// How many more hops this worker can take.
@@ -119,6 +123,23 @@ impl Crew {
         self.freed.notify_one();
     }
 
+    /// Says for as long as it is held that a hop wants a guest and there is no place for one.
+    pub(crate) fn want(&self) -> Want<'_> {
+        self.wanting.fetch_add(1, Ordering::Relaxed);
+        Want(self)
+    }
+
+    /// Whether a hop that waits for a person has to park, for others have no place: those that wait longest go first
+    /// (C-205), an eighth of the crew at each look.
+    pub(crate) fn gives_way(&self, waiting_since: Time) -> bool {
+        let all = self.all();
+        if all.len() < self.capacity && self.wanting.load(Ordering::Relaxed) == 0 {
+            return false;
+        }
+        let longer = |live: &&Arc<Live>| live.waiting().is_some_and(|waiting| waiting.since < waiting_since);
+        all.values().filter(longer).count() <= self.capacity / 8
+    }
+
     /// Resolves when a hop has left.
     pub(crate) async fn room(&self) {
         self.freed.notified().await;
@@ -154,6 +175,15 @@ impl Crew {
 
     fn all(&self) -> MutexGuard<'_, HashMap<RunId, Arc<Live>>> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// See [`Crew::want`].
+pub(crate) struct Want<'c>(&'c Crew);
+
+impl Drop for Want<'_> {
+    fn drop(&mut self) {
+        self.0.wanting.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

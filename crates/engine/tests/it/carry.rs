@@ -1,6 +1,6 @@
 //! Programs from their start to their end, over parks, restarts and people.
 
-use crate::desk::{Desk, Setting, local, request};
+use crate::desk::{Desk, Setting, eventually, local, request};
 use protocol::approval::Verdict;
 use protocol::call::OutcomeStatus;
 use protocol::code::Code;
@@ -161,6 +161,26 @@ result = [type(first).__name__, type(second).__name__, gate.status]
     let run = desk.ended(run.id).await;
     assert_eq!(desk.result(&run).await, r#"["dict","Rejected","approved"]"#);
     assert_eq!(desk.payments.applied().len(), 1); // a recorded no is never overruled by a second question
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn runs_that_wait_in_place_give_way_to_runs_that_have_none() {
+    let desk = Desk::with(Setting::hot(Duration::from_secs(600))).await;
+    let mut runs = Vec::new();
+    // The desk carries eight hops at once.
+    for _ in 0..20 {
+        runs.push(desk.begin("stasis.gate('Go on?')\nresult = 1", "{}").await);
+    }
+    let asked = async || {
+        let mut asked = 0;
+        for run in &runs {
+            asked += desk.pending(*run).await.len();
+        }
+        asked == runs.len()
+    };
+    eventually("each run has asked", asked).await; // C-205
+    let first = desk.engine.ledger().rows(runs[0]).await.expect("read").expect("a run").run;
+    assert_eq!(first.status(), Status::AwaitingConsent); // C-205: the one that waited longest parked
 }
 
 #[tokio::test(flavor = "multi_thread")]
