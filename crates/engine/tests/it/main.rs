@@ -9,3 +9,4 @@ mod desk;
 mod hostile;
 mod journal;
 mod shop;
+mod syncs;
