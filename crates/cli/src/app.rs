@@ -9,6 +9,8 @@ use crate::door::{self, Behind, Door, Need};
 use crate::failure::Failure;
 use crate::output::Out;
 use crate::terminal::Terminal;
+use api::approval::ApprovalKind;
+use api::{Approval, Problem};
 use protocol::id::RunId;
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -75,6 +77,20 @@ impl App {
         if let Some(host) = host {
             host.shutdown().await;
         }
+    }
+
+    /// Refuses to say yes to a call that this very process would have to make and cannot: a yes is used up by its first
+    /// dispatch, and a forgotten variable is no reason to lose it. Nothing is asked of a server, whose settings are its own.
+    pub(crate) async fn can_call(&self, approval: &Approval) -> Result<(), Failure> {
+        let host = self.host.lock().await;
+        let Some(host) = host.as_ref().filter(|_| !self.globals.no_run && approval.kind == ApprovalKind::Call) else {
+            return Ok(());
+        };
+        let Some(why) = host.lacking(&approval.tool, &approval.tool_version).await else { return Ok(()) };
+        let detail = format!("{} cannot be called from here: {why}; nothing was decided", approval.tool);
+        let problem = Problem::new("tool_unavailable", 503, detail).retryable(None);
+        let hint = format!("set it and say it again; `stasis approve {} --no-run` only decides", approval.id);
+        Err(Failure::of(problem.hint(hint)))
     }
 
     pub(crate) fn new_run(&self) -> RunId {

@@ -94,6 +94,12 @@ impl Failure {
         Failure::of(Problem::new("input_unreadable", 400, detail))
     }
 
+    /// What to do about it.
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Failure {
+        self.problem = self.problem.map(|problem| Box::new(problem.hint(hint)));
+        self
+    }
+
     pub(crate) fn interrupted() -> Failure {
         Failure { exit: Exit::Interrupted, problem: None, unanswered: false }
     }

@@ -4,7 +4,8 @@
 //! only what is no JSON at all is refused here, since it could not be sent.
 
 use crate::failure::Failure;
-use api::Json;
+use api::{Json, Problem};
+use protocol::limits::BODY_BYTES;
 use std::io::Read;
 use std::path::Path;
 
@@ -18,13 +19,27 @@ pub(crate) fn json(argument: &str, stdin: &mut dyn Read) -> Result<Json, Failure
         None if argument == "-" => (bounded(stdin, "stdin")?, "stdin".to_owned()),
         None => (argument.to_owned(), "the argument".to_owned()),
     };
-    Json::parse(&text).map_err(|error| Failure::unreadable(format!("{what} is no JSON: {error}")))
+    Json::parse(&text)
+        .map_err(|error| Failure::unreadable(format!("{what} is no JSON: {error}")).hint("JSON, @FILE, or - for stdin"))
+}
+
+/// Refuses what no run can take before anything is registered for it.
+pub(crate) fn fits(input: &Json) -> Result<(), Failure> {
+    let (len, most) = (input.as_str().len(), BODY_BYTES);
+    if len <= most {
+        return Ok(());
+    }
+    let problem = Problem::new("limit_exceeded", 413, format!("input exceeded: {len} > {most}"));
+    Err(Failure::of(problem).hint("leave large content where it is, and give the program its name"))
 }
 
 /// Reads a whole text file.
 pub(crate) fn file(path: &Path) -> Result<String, Failure> {
     let open = std::fs::File::open(path);
-    let mut open = open.map_err(|error| Failure::unreadable(format!("cannot read {}: {error}", path.display())))?;
+    let mut open = open.map_err(|error| {
+        let here = std::env::current_dir().map(|dir| format!("paths start at {}", dir.display())).unwrap_or_default();
+        Failure::unreadable(format!("cannot read {}: {error}", path.display())).hint(here)
+    })?;
     bounded(&mut open, &path.display().to_string())
 }
 
@@ -34,7 +49,8 @@ fn bounded(from: &mut dyn Read, what: &str) -> Result<String, Failure> {
         .read_to_end(&mut bytes)
         .map_err(|error| Failure::unreadable(format!("cannot read {what}: {error}")))?;
     if bytes.len() as u64 > MAX_BYTES {
-        return Err(Failure::unreadable(format!("{what} is larger than {MAX_BYTES} bytes")));
+        let failure = Failure::unreadable(format!("{what} is larger than {MAX_BYTES} bytes"));
+        return Err(failure.hint("leave large content where it is, and give the program its name"));
     }
     String::from_utf8(bytes).map_err(|_| Failure::unreadable(format!("{what} is no UTF-8 text")))
 }

@@ -203,6 +203,11 @@ impl Engine {
         self.change(Change::Withdraw { by, tool: tool.to_owned(), version }).await
     }
 
+    /// What a tool would lack if this process called it now; `None` if nothing (C-272).
+    pub async fn lacking(&self, tool: &str, version: &str) -> Option<String> {
+        crate::ready::lacking(&self.inner, tool, version).await
+    }
+
     pub async fn start_run(&self, by: Caller, request: StartRun) -> Result<Started, Failure> {
         let started = admit::start(&self.inner, by, request).await?;
         worker::adopt(&self.inner, &started.run);

@@ -17,6 +17,7 @@ mod inner;
 mod maintenance;
 mod pinned;
 mod reading;
+mod ready;
 mod register;
 mod tend;
 #[cfg(test)]

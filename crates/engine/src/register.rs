@@ -9,6 +9,7 @@ use protocol::command::Caller;
 use protocol::digest::Digest;
 use protocol::json::{Canonical, canonicalize, to_canonical};
 use protocol::plan::{Plan, PlanSchema, PlanTool};
+use protocol::refusal::Refusal;
 use protocol::registry::{Answer, Change, Register, Registry};
 use protocol::run::{Kind, Settings};
 use protocol::schema::Schema;
@@ -119,8 +120,13 @@ fn seal(registry: &Registry, meta: &ScriptMeta, inner: &Inner) -> Result<Plan, F
         }
     }
     if !unknown.is_empty() {
+        let known: Vec<&str> = registry.tools.keys().map(String::as_str).collect();
+        let hint = match known.as_slice() {
+            [] => "the configuration has no tools: is the right one named by --config?".to_owned(),
+            known => format!("known: {}", known.join(", ")),
+        };
         let detail = format!("there is no tool {}", unknown.join(", "));
-        return Err(Failure::refused(Code::ToolUnavailable, detail));
+        return Err(Failure::Refused(Refusal::new(Code::ToolInvalid, detail).hint(hint)));
     }
     tools.sort_by(|a, b| a.name.cmp(&b.name));
     tools.dedup_by(|a, b| a.name == b.name);
@@ -152,6 +158,7 @@ fn settings(inner: &Inner, meta: &ScriptMeta, plan: &Plan, manifest: &Manifest) 
         max_calls: plan.max_calls,
         not_after: plan.not_after,
         resume: manifest.resume,
-        separate_requester: inner.separate_requester,
+        // Who starts a run says what holds for it (C-55).
+        separate_requester: true,
     }
 }

@@ -45,10 +45,13 @@ pub(crate) async fn approve(app: &App, approve: &Approve) -> Result<Exit, Failur
         |argument: &Option<String>| argument.as_deref().map(|a| input::json(a, &mut std::io::stdin())).transpose();
     let (edit, answer) = (read(&approve.edit)?, read(&approve.answer)?);
     let (door, id) = address(app, &approve.id).await?;
+    let found = door.client.approval(id).await?;
+    if found.status == ApprovalStatus::Pending {
+        app.can_call(&found).await?;
+    }
     let digest = match approve.digest {
         Some(digest) => digest,
         None => {
-            let found = door.client.approval(id).await?;
             app.out.say(&format!(
                 "approving {} {}",
                 render::visible(&found.tool),

@@ -92,6 +92,13 @@ impl Session<'_> {
                 self.later.insert(approval.id);
                 return Ok(());
             };
+            if request.decision == Verdict::Approve
+                && let Err(failure) = self.app.can_call(approval).await
+            {
+                self.app.out.say(failure.render(false).trim_end());
+                self.later.insert(approval.id);
+                return Ok(());
+            }
             match self.door.client.decide(approval.id, &request).await {
                 Ok(decided) if decided.status == ApprovalStatus::Pending => {
                     self.app.out.say("recorded; it needs more votes than yours");

@@ -15,6 +15,7 @@ pub(crate) async fn run(app: &App, file: &Path, argument: Option<&str>) -> Resul
     // Both are read before anything is asked of anybody: what cannot be read leaves nothing behind.
     let register = registration(file, None)?;
     let input = runs::input_or_empty(argument)?;
+    input::fits(&input)?;
     // A person who may answer at once is worth keeping the guest hot for.
     let terminal = if app.out.format.is_table() && !app.globals.quiet { Terminal::open() } else { None };
     let need = if app.globals.no_run { Need::Change } else { Need::Carry { hot: terminal.is_some() } };

@@ -22,7 +22,7 @@ pub(crate) fn list(approvals: &[Approval], now: Time) -> String {
             approval.status.as_str().to_owned(),
             short(subject(approval), 30),
             short(approval.arguments.as_str(), 48),
-            approval.workflow.clone(),
+            visible(&approval.workflow),
             relative(approval.created_at, now),
             approval.expires_at.map_or_else(|| "never".into(), |at| relative(at, now)),
         ]

@@ -15,7 +15,8 @@ pub(crate) fn calls(calls: &[Call], now: Time) -> String {
         let scope = call.identity.split_once('/').map_or(call.identity.as_str(), |(_, rest)| rest);
         vec![
             scope.to_owned(),
-            call.tool.clone(),
+            // What a program calls a tool is the program's word, if there is none of that name.
+            short(&call.tool, 40),
             call.effect.as_str().to_owned(),
             call_stands(call),
             short(call.arguments.as_str(), 40),
@@ -34,7 +35,7 @@ pub(crate) fn calls(calls: &[Call], now: Time) -> String {
 /// What is told of a call that did not end well: its place, its code, and what the other side said.
 fn reason(call: &Call) -> Option<String> {
     let scope = call.identity.split_once('/').map_or(call.identity.as_str(), |(_, rest)| rest);
-    let head = format!("{scope} {}", call.tool);
+    let head = format!("{scope} {}", visible(&call.tool));
     if let Some(seen) = &call.seen {
         return Some(format!(
             "{head}: outcome unknown; the last of {} attempts saw: {}\n",
@@ -70,7 +71,7 @@ pub(crate) fn effects(effects: &[EffectItem], now: Time) -> String {
     let rows = effects.iter().map(|effect| {
         vec![
             effect.call.to_string(),
-            effect.tool.clone(),
+            short(&effect.tool, 40),
             effect.outcome.map_or(effect.state.as_str(), |outcome| outcome.as_str()).to_owned(),
             or_dash(effect.applied.map(|applied| applied.as_str())),
             short(effect.arguments.as_str(), 40),
@@ -153,7 +154,7 @@ pub(crate) fn workflows(workflows: &[Workflow], now: Time) -> String {
     }
     let rows = workflows.iter().map(|workflow| {
         vec![
-            workflow.key.clone(),
+            visible(&workflow.key),
             workflow.kind.as_str().to_owned(),
             or_dash(workflow.revision),
             workflow.revisions.len().to_string(),
@@ -198,7 +199,7 @@ pub(crate) fn tokens(tokens: &[Token], now: Time) -> String {
     let rows = tokens.iter().map(|token| {
         vec![
             token.id.to_string(),
-            token.principal.clone(),
+            visible(&token.principal),
             short(&token.rights.join(" "), 60),
             relative(token.created_at, now),
             token.expires_at.map_or_else(|| "never".into(), |at| relative(at, now)),

@@ -27,7 +27,7 @@ pub(crate) fn list(runs: &[Run], now: Time) -> String {
     let rows = runs.iter().map(|run| {
         vec![
             run.id.to_string(),
-            run.workflow.clone(),
+            visible(&run.workflow),
             run.status.to_string(),
             lasted(run.since_at, now),
             relative(run.created_at, now),
@@ -206,6 +206,9 @@ pub(crate) fn outcome(outcome: &Outcome, now: Time) -> String {
         let _ = writeln!(text, "{}", super::approval::line(approval, now));
     }
     text.push_str(&brief(&outcome.run, now));
+    if outcome.run.status == Status::Failed {
+        let _ = writeln!(text, "hint: stasis run show {} tells what became of each call", outcome.run.id);
+    }
     for approval in &outcome.approvals {
         let _ = writeln!(text, "\nwaits for approval {}", super::approval::line(approval, now));
         if outcome.approval.as_ref().is_some_and(|decided| decided.id == approval.id) {

@@ -95,13 +95,7 @@ impl Stage {
     fn crashing(&self, prefix: &[&str], words: &[&str], crash: Option<&str>) -> Said {
         let mut command = match prefix {
             [] => self.home.command(words),
-            [program, rest @ ..] => {
-                let inner = self.home.command(words);
-                let mut outer = Command::new(program);
-                outer.args(rest).arg(inner.get_program()).args(words);
-                outer.current_dir(self.home.path()).stdin(Stdio::null()).env("PAY_TOKEN", TOKEN);
-                outer
-            }
+            prefix => self.home.under(prefix, words),
         };
         if let Some(crash) = crash {
             command.env("STASIS_CRASH_AT", crash);

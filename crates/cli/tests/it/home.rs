@@ -55,10 +55,37 @@ impl Home {
         command
     }
 
+    /// The command under another program, such as a tracer, which gets its words behind its own.
+    pub(crate) fn under(&self, prefix: &[&str], words: &[&str]) -> Command {
+        let inner = self.command(words);
+        let mut outer = Command::new(prefix[0]);
+        outer.args(&prefix[1..]).arg(inner.get_program()).args(words);
+        outer.current_dir(self.path()).stdin(Stdio::null());
+        for (name, value) in inner.get_envs() {
+            match value {
+                Some(value) => outer.env(name, value),
+                None => outer.env_remove(name),
+            };
+        }
+        outer
+    }
+
+    /// The command in a shell that first sets limits; a write past a limit of size is an error, and no signal.
+    pub(crate) fn limited(&self, limits: &str, words: &[&str]) -> Command {
+        let script = format!("trap '' XFSZ; {limits} exec \"$@\"");
+        self.under(&["sh", "-c", &script, "sh"], words)
+    }
+
     /// Runs the command to its end.
     pub(crate) fn stasis(&self, words: &[&str]) -> Said {
         let child = self.command(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
         said(child.expect("the binary starts"), words)
+    }
+
+    /// Runs what was made ready to its end.
+    pub(crate) fn ends(mut command: Command) -> Said {
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        said(child.expect("the binary starts"), &[])
     }
 
     /// Runs the command, which must exit with `code`, and reads the one JSON object it printed.
@@ -73,12 +100,17 @@ impl Home {
         let said = self.stasis(words);
         assert_eq!(said.code, code, "{words:?}: {said:?}");
         assert_eq!(said.stdout, "", "{words:?}"); // I-16
-        let line = said.stderr.lines().last().unwrap_or_default();
-        serde_json::from_str(line).unwrap_or_else(|error| panic!("{words:?}: {error} in {}", said.stderr)) // I-16
+        said.told()
     }
 }
 
 impl Said {
+    /// The problem it printed.
+    pub(crate) fn told(&self) -> Value {
+        let line = self.stderr.lines().last().unwrap_or_default();
+        serde_json::from_str(line).unwrap_or_else(|error| panic!("{error} in {self:?}")) // I-16
+    }
+
     pub(crate) fn object(&self) -> Value {
         assert_eq!(self.stdout.lines().count(), 1, "{self:?}");
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error} in {self:?}"))

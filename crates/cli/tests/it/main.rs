@@ -1,15 +1,19 @@
 //! The real binary, from the outside: words in, output and exit code out, on a real store with real guests.
 
+mod bad;
 mod crash;
 mod cycle;
 mod damage;
 mod effects;
 mod exits;
 mod home;
+mod lost;
 mod parked;
 mod payments;
 mod people;
 mod processes;
 mod programs;
+mod secrets;
 mod servers;
+mod teller;
 mod workflows;

@@ -3,7 +3,7 @@
 use crate::cycle::ASKS;
 use crate::home::{Home, text};
 use serde_json::Value;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -30,8 +30,12 @@ pub(crate) struct Server {
 impl Server {
     /// Starts `serve` or `dev` on a free port, and reads what it prints once it answers.
     pub(crate) fn start(home: &Home, words: &[&str]) -> Server {
-        let words = [words, &["--listen", "127.0.0.1:0"]].concat();
-        let mut child = home.command(&words).stdout(Stdio::piped()).spawn().expect("the binary starts");
+        Server::of(home.command(&[words, &["--listen", "127.0.0.1:0"]].concat()))
+    }
+
+    /// Starts what was made ready.
+    fn of(mut command: Command) -> Server {
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("the binary starts");
         let mut rest = BufReader::new(child.stdout.take().expect("stdout is a pipe"));
         let mut line = String::new();
         rest.read_line(&mut line).expect("the server says where it is");
@@ -118,6 +122,65 @@ fn a_token_works_over_tcp_until_it_is_revoked() {
     assert_eq!(text(&refused, "/code"), "not_permitted"); // I-65
     home.json(0, &["token", "revoke", text(&token, "/id")]);
     home.problem(6, &[&["run", "list"], as_maria.as_slice()].concat()); // I-11
+}
+
+#[test]
+fn whoever_runs_an_own_program_beside_a_server_answers_it() {
+    let home = Home::new();
+    home.write("stasis.toml", "[worker]\nhot_window = \"0s\"\n");
+    home.write("asks.py", ASKS);
+    let _server = Server::start(&home, &["serve"]);
+    let outcome = home.json(3, &["run", "asks.py"]);
+    assert_eq!(outcome["approvals"][0]["rule"]["separate_requester"], false); // C-55
+    let decided = home.json(0, &["approve", text(&outcome, "/approvals/0/id"), "--wait"]);
+    assert_eq!(text(&decided, "/run/status"), "done", "{decided}"); // C-55
+}
+
+/// What a server answers to one request over TCP, as text.
+fn answer(url: &str, request: &str) -> String {
+    let address = url.strip_prefix("http://").expect("a url of ours");
+    let mut stream = std::net::TcpStream::connect(address).expect("it listens");
+    let (line, rest) = request.split_once('\n').unwrap_or((request, ""));
+    let head = format!("{line} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n{rest}\r\n");
+    stream.write_all(head.as_bytes()).expect("it reads");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    answer
+}
+
+#[test]
+fn tokens_and_sign_ins_stand_in_no_log_event_error_or_metric() {
+    let home = Home::new();
+    home.write("asks.py", ASKS);
+    let log = home.path().join("server.log");
+    let mut command = home.command(&["dev", "--listen", "127.0.0.1:0"]);
+    command.env("STASIS_LOG", "trace").stderr(std::fs::File::create(&log).expect("writable"));
+    let server = Server::of(command);
+    let url = text(&server.up, "/url").to_owned();
+    let token = text(&server.up, "/token").to_owned();
+    let link = text(&server.up, "/sign_in_url").rsplit('/').next().expect("a link").to_owned();
+    let minted = home.json(0, &["token", "new", "--principal", "local"]);
+    let gone = text(&minted, "/secret").to_owned();
+    home.json(0, &["token", "revoke", text(&minted, "/id")]);
+
+    let mut told = String::new();
+    home.json(0, &["workflow", "register", "asks.py"]);
+    home.json(0, &["run", "start", "asks", "--server", &url, "--token", &token]);
+    told += &home.stasis(&["run", "list", "--server", &url, "--token", &gone]).stderr;
+    told += &home.stasis(&["run", "list", "--server", &url, "--token", &token]).stdout;
+    told += &answer(&url, &format!("POST /console/sign-in/{link}\norigin: {url}\r\ncontent-length: 0\r\n"));
+    told += &answer(&url, &format!("POST /console/sign-in/{link}\norigin: {url}\r\ncontent-length: 0\r\n"));
+    told += &answer(&url, &format!("GET /v1/runs\nauthorization: Bearer {gone}\r\n"));
+    told += &answer(&url, &format!("GET /v1/events?after=\nauthorization: Bearer {token}\r\n"));
+    told += &answer(&url, "GET /metrics");
+    told += &home.stasis(&["token", "list"]).stdout;
+    assert_eq!(server.end(), 0);
+    assert!(told.contains("run.queued") && told.contains("stasis_commits_total"), "{told}");
+    let logged = std::fs::read_to_string(&log).expect("it logged");
+    assert!(logged.contains("DEBUG") && logged.contains("answered"), "{logged}");
+    for secret in [&token, &gone, &link] {
+        assert!(!told.contains(secret.as_str()) && !logged.contains(secret.as_str()), "{secret}"); // C-222
+    }
 }
 
 #[test]

@@ -1,9 +1,13 @@
 //! `[policy]` and `[[policy.rule]]` (I-66), with the tools' own rules (I-63, C-52).
+//!
+//! Owns, too, which obligations of C-55 this version does not act on: a rule that names one is refused, since accepting it
+//! would be a promise.
 
 use protocol::policy::Policy;
 
 use super::document;
-use super::reader::Section;
+use super::fault::Fault;
+use super::reader::{Reader, Section};
 use super::tools::ConfiguredTool;
 use super::tree::{Entry, Item, Node, Table};
 
@@ -22,12 +26,25 @@ pub(super) fn read(root: &Section<'_>, tools: &[ConfiguredTool]) -> Policy {
     policy
 }
 
+/// Refuses what would have to remind or to ask further people.
+pub(super) fn refuse_unbuilt(reader: &Reader, path: &str, rule: &Node) {
+    let Item::Table(table) = &rule.item else { return };
+    for (key, entry) in &table.0 {
+        let escalates = matches!(&entry.node.item, Item::Text(word) if word == "escalate");
+        if ["escalation", "remind"].contains(&key.as_str()) || (key == "on_expiry" && escalates) {
+            let at = format!("{path}.{key}");
+            reader.fault(Fault::at(&entry.key, at, "reminders and escalation are not supported by this version"));
+        }
+    }
+}
+
 fn read_document(section: &Section<'_>) -> Policy {
     let nothing = || Policy { rules: Vec::new(), default: Default::default(), tools: Default::default() };
     section.get("default");
     let rules = section.get("rule").map(|rules| rules.list()).unwrap_or_default();
     for rule in &rules {
         rule.note("(a rule)".to_owned());
+        refuse_unbuilt(rule.reader, &rule.path, rule.node);
     }
     let mut document = Table::default();
     for (name, key) in NAMES.into_iter().chain([("default", "default")]) {

@@ -10,6 +10,7 @@ use protocol::tool::{Connector, ToolSpec};
 
 use super::document;
 use super::fault::Fault;
+use super::policy;
 use super::reader::{Reader, Section, Value};
 use super::tree::{Entry, Item, Node, Table};
 use crate::tools::{Grant, Host, Reference};
@@ -100,6 +101,12 @@ fn as_spec(value: &Value<'_>, table: &Table) -> Option<Table> {
     }
     for key in NOT_YET.into_iter().filter(|key| table.0.contains_key(*key)) {
         refuse(key, "is not supported by this version");
+    }
+    if let Some(entry) = table.0.get("approval") {
+        policy::refuse_unbuilt(value.reader, &format!("{}.approval", value.path), &entry.node);
+    }
+    if matches!(table.0.get("on_cancel"), Some(Entry { node: Node { item: Item::Table(_), .. }, .. })) {
+        refuse("on_cancel", "asking the other side to stop is not supported by this version: \"wait\" or \"abort\"");
     }
     if !good {
         return None;

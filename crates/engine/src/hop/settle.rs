@@ -32,6 +32,7 @@ pub(super) async fn done(hop: &mut Hop, drive: &mut Drive, id: CallId, done: Don
     match done {
         Done::Handled(ended) => handled(hop, drive, id, ended).await,
         Done::Looked { by, ended } => looked(hop, drive, id, by, ended).await,
+        Done::AttemptDue if hop.call(id).in_flight() => again(hop, drive, id).await,
         Done::AttemptDue => attempt(hop, drive, id).await,
     }
 }
@@ -102,13 +103,15 @@ async fn unknown(hop: &mut Hop, drive: &mut Drive, id: CallId, detail: &str) -> 
 }
 
 /// A call found in flight that no handler of this process runs: only reads and pure calls can be, since recovery makes
-/// writes ambiguous. It runs again, up to 3 starts (C-229).
+/// writes ambiguous. It runs again after a pause, up to 3 starts (C-229).
 pub(super) async fn dispatched(hop: &mut Hop, drive: &mut Drive, id: CallId, gate: Gate) -> Result<(), Out> {
     if u32::from(gate.attempt) >= RETRY_STARTS {
         fail(hop, id, Code::HandlerError, "no start of it was ever answered", Applied::No, Some(gate));
         return Ok(());
     }
-    again(hop, drive, id).await
+    drive.attempts.insert(id, u32::from(gate.attempt) - 1);
+    pause(drive, id);
+    Ok(())
 }
 
 /// An ambiguous call: its question is read, or its class settles it.

@@ -6,6 +6,7 @@
 //! the rights are checked inside the commands.
 
 pub(crate) mod guard;
+pub(crate) mod guesses;
 pub(crate) mod session;
 
 use crate::http::App;
@@ -21,13 +22,29 @@ use protocol::code::Code;
 use protocol::command;
 use protocol::policy::Strength;
 use session::Session;
+use std::net::IpAddr;
 
 /// Through which listener a request came.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Door {
     /// `stasis.sock` of the data directory: its file mode is the sign-in.
     Socket,
-    Tcp,
+    Tcp(IpAddr),
+}
+
+/// Where a request came from; nowhere, for the socket.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Source(pub(crate) Option<IpAddr>);
+
+impl FromRequestParts<App> for Source {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Self::Rejection> {
+        Ok(Source(match door(parts) {
+            Door::Socket => None,
+            Door::Tcp(from) => Some(from),
+        }))
+    }
 }
 
 /// The authenticated caller of an API route.

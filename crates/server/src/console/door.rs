@@ -9,15 +9,15 @@ use super::pages::failed;
 use super::posted::Posted;
 use super::sign_in;
 use crate::auth::session::{By, clear_cookie, set_cookie};
-use crate::auth::{MaybeVisitor, Visitor, cookie, guard};
+use crate::auth::{MaybeVisitor, Source, Visitor, cookie, guard};
 use crate::clock;
 use crate::http::App;
 use crate::http::extract::{Name, Query};
 use crate::http::problem::Refused;
 use axum::extract::{FromRequestParts, State};
-use axum::http::header::SET_COOKIE;
+use axum::http::header::{RETRY_AFTER, SET_COOKIE};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Redirect, Response};
 use maud::{DOCTYPE, Markup, html};
 use serde::Deserialize;
@@ -111,6 +111,7 @@ pub(super) async fn sign_in(query: Result<Query<SignInQuery>, Refused>) -> Respo
 
 pub(super) async fn with_token(
     State(app): State<App>,
+    source: Source,
     headers: HeaderMap,
     form: Result<Posted<SignInForm>, Refused>,
 ) -> Response {
@@ -119,8 +120,12 @@ pub(super) async fn with_token(
     if !guard::own_origin(&headers, app.public_origin.as_deref()) {
         return again(next, "This form did not come from a page of this server.", StatusCode::FORBIDDEN);
     }
+    if let Some(answer) = held_back(&app, source, next) {
+        return answer;
+    }
     let token = form.token.trim();
     if app.service.authenticate(token).is_none() {
+        app.guesses.wrong(source.0, clock::now());
         return again(next, "This token is unknown, expired or revoked.", StatusCode::FORBIDDEN);
     }
     welcome(&app, &headers, By::Token(token.to_owned()), next)
@@ -135,14 +140,33 @@ pub(super) async fn link(Name(link): Name) -> Response {
     bare("Sign in", &sign_in::link(&super::sign_in_path(&encoded(&link)))).into_response()
 }
 
-pub(super) async fn with_link(State(app): State<App>, Name(link): Name, headers: HeaderMap) -> Response {
+pub(super) async fn with_link(
+    State(app): State<App>,
+    source: Source,
+    Name(link): Name,
+    headers: HeaderMap,
+) -> Response {
     if !guard::own_origin(&headers, app.public_origin.as_deref()) {
         return again(None, "This form did not come from a page of this server.", StatusCode::FORBIDDEN);
     }
+    if let Some(answer) = held_back(&app, source, None) {
+        return answer;
+    }
     match app.sessions.spend(&link, clock::now()) {
         Some(by) => welcome(&app, &headers, by, None),
-        None => again(None, "This link is unknown, used or expired.", StatusCode::FORBIDDEN),
+        None => {
+            app.guesses.wrong(source.0, clock::now());
+            again(None, "This link is unknown, used or expired.", StatusCode::FORBIDDEN)
+        }
     }
+}
+
+/// The answer to one guess too many (C-219); a right one is not looked at either, so that the answer tells nothing.
+fn held_back(app: &App, source: Source, next: Option<&str>) -> Option<Response> {
+    let wait = app.guesses.wait(source.0, clock::now())?;
+    let mut answer = again(next, "Too many wrong tries. Wait a minute.", StatusCode::TOO_MANY_REQUESTS);
+    answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(wait.as_secs() + 1));
+    Some(answer)
 }
 
 /// Opens a session; the one before it ends.

@@ -41,7 +41,6 @@ pub(super) enum Field {
     Reason,
     Edit,
     Answer,
-    Unrenderable,
     /// The form as a whole.
     All,
 }
@@ -74,8 +73,7 @@ impl Draft {
             "reason_required" => Field::Reason,
             "invalid_answer" => Field::Answer,
             "edit_refused" => Field::Edit,
-            "unrenderable" | "invalid_json" if form.edit.is_some() => Field::Edit,
-            "unrenderable" => Field::Unrenderable,
+            "invalid_json" if form.edit.is_some() => Field::Edit,
             _ => Field::All,
         };
         let mut draft = Draft::of(form, field, &*problem.detail);
@@ -131,6 +129,23 @@ impl DecisionForm {
     }
 }
 
+/// The fields whose faults the form has no place for beside them: a refusal is always to be seen.
+fn unplaced(approval: &Approval) -> Vec<Field> {
+    let answered = approval.kind == ApprovalKind::Settle || approval.form.is_some();
+    let mut fields = vec![Field::All];
+    if !answered {
+        fields.push(Field::Answer);
+    }
+    if !may_edit(approval) {
+        fields.push(Field::Edit);
+    }
+    fields
+}
+
+fn may_edit(approval: &Approval) -> bool {
+    approval.kind == ApprovalKind::Call && approval.rule.edit != EditRule::No
+}
+
 /// The forms of a pending approval.
 pub(super) fn decide(view: &View, approval: &Approval, draft: &Draft) -> Markup {
     if let Err(bar) = view.may_decide(approval) {
@@ -145,7 +160,7 @@ pub(super) fn decide(view: &View, approval: &Approval, draft: &Draft) -> Markup 
             @if let Some(said) = said {
                 p.notice.note #said { (voted(said.verdict)) " " (progress(approval)) ". You may still change your answer." }
             }
-            (faults(draft, Field::All))
+            @for field in unplaced(approval) { (faults(draft, field)) }
             form.decide method="post" action=(action(approval)) {
                 (hidden(view, approval))
                 @if approval.kind == ApprovalKind::Settle { (result_field(approval, draft)) }
@@ -164,7 +179,7 @@ pub(super) fn decide(view: &View, approval: &Approval, draft: &Draft) -> Markup 
                     }
                 }
             }
-            @if approval.kind == ApprovalKind::Call && approval.rule.edit != EditRule::No { (edit(view, approval, draft)) }
+            @if may_edit(approval) { (edit(view, approval, draft)) }
         }
     }
 }
@@ -174,7 +189,7 @@ fn barred(approval: &Approval, bar: Bar, draft: &Draft) -> Markup {
     html! {
         section aria-labelledby="decide-title" {
             h2 #decide-title { "Who answers" }
-            (faults(draft, Field::All))
+            @for field in [Field::All, Field::Answer, Field::Edit, Field::Reason] { (faults(draft, field)) }
             @match bar {
                 Bar::Own => p.notice.note { "This was asked for in your name, so somebody else has to decide it: " (deciders(&approval.rule)) "." },
                 Bar::NotAsked => p.notice.note { "You may look at this; it is decided by " (deciders(&approval.rule)) "." },
@@ -266,7 +281,6 @@ fn unrenderable_field(draft: &Draft) -> Markup {
         div.field.check {
             input type="checkbox" id="unrenderable" name="unrenderable" value="yes" checked[draft.unrenderable];
             label for="unrenderable" { "I cannot judge these arguments by eye and approve them all the same" }
-            (faults(draft, Field::Unrenderable))
         }
     }
 }

@@ -63,7 +63,6 @@ pub(super) struct Listening {
 #[derive(Clone)]
 struct Around {
     router: Router,
-    door: Door,
     stop: CancellationToken,
     tasks: TaskTracker,
     places: Arc<Semaphore>,
@@ -78,16 +77,15 @@ impl Listening {
         stop: CancellationToken,
     ) -> Listening {
         let tasks = TaskTracker::new();
-        let around = |door| Around {
+        let around = || Around {
             router: router.clone(),
-            door,
             stop: stop.clone(),
             tasks: tasks.clone(),
             places: Arc::new(Semaphore::new(CONNECTIONS)),
         };
-        tasks.spawn(accept_unix(unix, around(Door::Socket)));
+        tasks.spawn(accept_unix(unix, around()));
         if let Some(tcp) = tcp {
-            tasks.spawn(accept_tcp(tcp, around(Door::Tcp)));
+            tasks.spawn(accept_tcp(tcp, around()));
         }
         Listening { stop, tasks }
     }
@@ -104,19 +102,17 @@ impl Listening {
 
 async fn accept_unix(listener: UnixListener, around: Around) {
     loop {
-        let Some(next) = around.accepted(async { listener.accept().await.map(|(stream, _)| stream) }).await else {
-            return;
-        };
+        let accept = async { listener.accept().await.map(|(stream, _)| (stream, Door::Socket)) };
+        let Some(next) = around.accepted(accept).await else { return };
         around.take(next).await;
     }
 }
 
 async fn accept_tcp(listener: TcpListener, around: Around) {
     loop {
-        let Some(next) = around.accepted(async { listener.accept().await.map(|(stream, _)| stream) }).await else {
-            return;
-        };
-        if let Ok((stream, _)) = &next {
+        let accept = async { listener.accept().await.map(|(stream, from)| (stream, Door::Tcp(from.ip()))) };
+        let Some(next) = around.accepted(accept).await else { return };
+        if let Ok(((stream, _), _)) = &next {
             // Small answers go out at once; a failure to say so only costs time.
             let _ = stream.set_nodelay(true);
         }
@@ -124,11 +120,11 @@ async fn accept_tcp(listener: TcpListener, around: Around) {
     }
 }
 
-type Accepted<S> = io::Result<(S, tokio::sync::OwnedSemaphorePermit)>;
+type Accepted<S> = io::Result<((S, Door), tokio::sync::OwnedSemaphorePermit)>;
 
 impl Around {
     /// The next connection, once there is a place for it; `None` when the server closes.
-    async fn accepted<S>(&self, accept: impl Future<Output = io::Result<S>>) -> Option<Accepted<S>> {
+    async fn accepted<S>(&self, accept: impl Future<Output = io::Result<(S, Door)>>) -> Option<Accepted<S>> {
         let next = async {
             let place = self.places.clone().acquire_owned().await.expect("places are never closed");
             accept.await.map(|stream| (stream, place))
@@ -142,10 +138,10 @@ impl Around {
     /// Serves a connection in a task of its own.
     async fn take<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(&self, accepted: Accepted<S>) {
         match accepted {
-            Ok((stream, place)) => {
+            Ok(((stream, door), place)) => {
                 let around = self.clone();
                 self.tasks.spawn(async move {
-                    around.serve(stream).await;
+                    around.serve(stream, door).await;
                     drop(place);
                 });
             }
@@ -156,8 +152,8 @@ impl Around {
         }
     }
 
-    async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(self, stream: S) {
-        let Around { router, door, stop, .. } = self;
+    async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(self, stream: S, door: Door) {
+        let Around { router, stop, .. } = self;
         let service = hyper::service::service_fn(move |request: Request<Incoming>| {
             let router = router.clone();
             async move {

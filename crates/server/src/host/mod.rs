@@ -13,6 +13,7 @@ mod options;
 pub use error::StartError;
 pub use options::{HostOptions, Progress};
 
+use crate::auth::guesses::Guesses;
 use crate::auth::session::Sessions;
 use crate::clock;
 use crate::http::{self, App, State, Streams};
@@ -97,6 +98,7 @@ impl Host {
         let app = Arc::new(State {
             service: Service::new(engine.clone(), facts),
             sessions: Sessions::default(),
+            guesses: Guesses::default(),
             metrics: http::metrics::Metrics::default(),
             feeds: TaskTracker::new(),
             closing: CancellationToken::new(),
@@ -145,6 +147,11 @@ impl Host {
     /// A token of `local` for the API, where a sign-in was asked for.
     pub fn api_token(&self) -> Option<String> {
         self.token.clone()
+    }
+
+    /// What a tool would lack if this process called it now, such as a secret that is not set (C-272).
+    pub async fn lacking(&self, tool: &str, version: &str) -> Option<String> {
+        self.engine.lacking(tool, version).await
     }
 
     /// Closes cleanly: no new connections, streams and long polls end, answers on their way are finished, runs are parked

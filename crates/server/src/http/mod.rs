@@ -17,6 +17,7 @@ mod routes;
 mod sse;
 pub(crate) mod table;
 
+use crate::auth::guesses::Guesses;
 use crate::auth::session::Sessions;
 use crate::service::Service;
 use axum::Router;
@@ -29,6 +30,7 @@ use tokio_util::task::TaskTracker;
 pub(crate) struct State {
     pub(crate) service: Service,
     pub(crate) sessions: Sessions,
+    pub(crate) guesses: Guesses,
     pub(crate) metrics: metrics::Metrics,
     /// Streams that are fed; whoever closes the server waits for them, since they hold the store.
     pub(crate) feeds: TaskTracker,

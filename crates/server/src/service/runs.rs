@@ -22,6 +22,9 @@ use protocol::time::Time;
 use std::time::Duration;
 use store::{RunFilter, WaitingFor};
 
+/// What to do about an input that is too large.
+const TOO_LARGE: &str = "leave large content where it is, and give the program its name";
+
 impl Service {
     /// Admits a run under `id` if the caller chose one. `created` of the answer says whether this request made it.
     pub async fn start(&self, by: &Caller, id: Option<RunId>, key: Option<String>, request: StartRun) -> Answer<Run> {
@@ -173,6 +176,7 @@ fn input(input: &Json) -> Answer<Canonical> {
             let detail = format!("input exceeded: {} > {}", input.as_str().len(), fault.offset);
             let mut problem = problem(Code::LimitExceeded, detail);
             problem.status = 413;
+            problem.hint = Some(TOO_LARGE.to_owned());
             problem
         }
         reason => problem(Code::InvalidJson, format!("field `input`: {reason} at byte {}", fault.offset)),

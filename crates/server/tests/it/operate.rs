@@ -37,9 +37,9 @@ async fn a_token_works_with_its_rights_until_it_is_revoked() {
     assert_eq!(told(house.raw(Method::GET, "/v1/runs", Some(&secret))).await.0, StatusCode::OK);
     problem(start(), 403, "not_permitted").await; // I-65
     let listed = house.local.tokens(&ListQuery::default()).await.unwrap().items;
-    assert!(listed.iter().any(|found| found.id == token.id && found.secret.is_none())); // I-11
+    assert!(listed.iter().any(|found| found.id == token.id && found.secret.is_none())); // I-11 I-76
     let revoked = house.local.revoke_token(token.id, &Default::default()).await.unwrap();
-    assert_eq!((revoked.changed, revoked.revoked_at.is_some()), (Some(true), true)); // I-11
+    assert_eq!((revoked.changed, revoked.revoked_at.is_some()), (Some(true), true)); // I-11 I-76
     assert_eq!(house.local.revoke_token(token.id, &Default::default()).await.unwrap().changed, Some(false));
     problem(start(), 401, "unauthenticated").await; // I-65
     let wide = NewToken { principal: "vera".into(), rights: vec!["admin".into()], expires_at: None };
@@ -65,7 +65,7 @@ async fn readiness_says_who_is_here_and_the_doctor_what_is_wrong() {
     let verdict =
         |name: &str| report.checks.iter().find(|check| check.name == name).unwrap_or_else(|| panic!("{name}")).verdict;
     for name in ["store", "durability", "clock", "data directory", "guest image", "approvers", "stuck runs"] {
-        assert_eq!(verdict(name), CheckVerdict::Ok, "{report:?}"); // I-11
+        assert_eq!(verdict(name), CheckVerdict::Ok, "{report:?}"); // I-11 I-76
     }
     assert!(report.ok);
     problem(house.raw(Method::GET, "/v1/doctor", Some(&house.token("vera").await)), 403, "not_permitted").await;

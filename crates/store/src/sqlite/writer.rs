@@ -295,7 +295,10 @@ impl Writer<'_, '_> {
                 self.shared.strain(reason.clone());
                 Committed::No(reason)
             }
-            _ => Committed::Unknown(reason),
+            _ => {
+                self.shared.strain(reason.clone());
+                Committed::Unknown(reason)
+            }
         }
     }
 

@@ -155,6 +155,25 @@ async fn hot_and_parked_are_the_same_to_the_program_and_in_the_receipts() {
     assert_eq!(hot, parked); // C-206
 }
 
+/// The window ends about when the answer comes: before it, after it, or while the run parks.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_decision_that_meets_the_park_is_found_by_it() {
+    let (desk, shop) = open(Setting::hot(Duration::from_millis(5))).await;
+    desk.register(PAYS).await.expect("registered");
+    for n in 0..24_u32 {
+        let run = desk.engine.start_run(local(), request("{}")).await.expect("started").run.id;
+        let asked = desk.asked(run).await.id;
+        for _ in 0..n * n {
+            tokio::task::yield_now().await;
+        }
+        desk.decide(asked, Verdict::Approve).await.expect("approved");
+        let run = desk.ended(run).await;
+        assert_eq!(run.status(), Status::Done); // C-203
+        assert!(run.seq <= 1, "{}", run.seq); // C-203: the same hop, or the next at once
+    }
+    assert_eq!(shop.seen("/pay").len(), 24); // C-203
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_decision_and_an_expiry_that_meet_leave_one_answer() {
     let (setting, clock) = manual();
