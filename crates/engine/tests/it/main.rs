@@ -2,11 +2,14 @@
 
 mod broker;
 mod carry;
+mod claims;
 mod commits;
 mod config;
 mod connectors;
 mod desk;
 mod hostile;
 mod journal;
+mod returns;
+mod secrecy;
 mod shop;
 mod syncs;

@@ -89,11 +89,11 @@ except stasis.Failed as error:
         shop.tell("/find", [Reply::Says(200, answer)]);
         let run = desk.begin(source, "{}").await;
         let run = desk.ended(run).await;
-        assert_eq!(desk.result(&run).await, told); // C-231
+        assert_eq!(desk.result(&run).await, told); // C-231 R-304
         assert_eq!(receipted(&desk, run.id).await, ["main/1 shop.order ambiguous", "engine/1 shop.find ok", last]); // C-235
         assert_eq!(run.budget.calls, 1); // C-235
         let (order, find) = (shop.seen("/order"), shop.seen("/find"));
-        assert_eq!(order.len(), 1); // C-231: it only reads
+        assert_eq!(order.len(), 1); // C-231 R-304: it only reads
         assert_eq!(find[0].body, format!(r#"{{"key":"{}","n":1}}"#, order[0].key)); // C-231
     }
 }
@@ -108,7 +108,7 @@ async fn a_lookup_that_knows_nothing_or_may_not_be_asked_leaves_it_to_a_person()
         shop.tell("/find", [Reply::Says(200, r#"{"outcome":"unknown"}"#)]);
         let run = desk.run("shop.order(n=1)", "{}").await;
         assert_eq!(run.status(), Status::AwaitingConsent, "{more}: {:?}", run.phase);
-        assert_eq!(desk.asked(run.id).await.kind(), Kind::Settle, "{more}"); // C-231 C-235
+        assert_eq!(desk.asked(run.id).await.kind(), Kind::Settle, "{more}"); // C-231 C-235 R-304
         let receipts = receipted(&desk, run.id).await;
         assert_eq!(receipts[1], format!("engine/1 shop.find {looked}"), "{more}"); // C-235
         assert_eq!(shop.seen("/find").len(), usize::from(more.is_empty()), "{more}"); // C-235
@@ -125,7 +125,7 @@ async fn a_lookup_that_is_not_sure_yet_is_asked_again_while_the_run_is_parked() 
     assert_eq!(run.status(), Status::AwaitingTimer, "{:?}", run.phase); // C-236
     assert!(desk.engine.guests().iter().all(|guest| guest.run != run.id || !guest.resident)); // C-236
     let run = desk.ended(run.id).await;
-    assert_eq!(desk.result(&run).await, r#"{"order":7}"#); // C-236
+    assert_eq!(desk.result(&run).await, r#"{"order":7}"#); // C-236 R-304
     assert_eq!(shop.seen("/find").len(), 2);
     let wanted =
         ["main/1 shop.order ambiguous", "engine/1 shop.find ok", "engine/2 shop.find ok", "main/1 shop.order ok"];

@@ -140,7 +140,7 @@ fn policy_is_judged_again_at_the_gate() {
     let mut policy = (*world.registry.policy).clone();
     policy.default.write = protocol::policy::Outcome::Deny;
     world.registry.policy = std::sync::Arc::new(policy);
-    assert_eq!(not_dispatched(world.dispatch(call)), Code::PolicyDenied); // C-111
+    assert_eq!(not_dispatched(world.dispatch(call)), Code::PolicyDenied); // C-111 R-341
 }
 
 #[test]
