@@ -95,6 +95,25 @@ fn a_missing_image_is_said_and_nothing_is_registered() {
     assert_eq!(home.json(0, &["workflow", "list"])["items"].as_array().map(Vec::len), Some(0));
 }
 
+#[test]
+fn without_the_image_what_waits_goes_on_waiting() {
+    let mut home = Home::new();
+    home.write("asks.py", "stasis.gate('Go on?')\nresult = 1\n");
+    let outcome = home.json(3, &["run", "asks.py"]);
+    let (run, approval) = (text(&outcome, "/run/id"), text(&outcome, "/approvals/0/id"));
+    let none = home.path().join("no-cache").display().to_string();
+    home.env("STASIS_CACHE", &none);
+    refused(&home, 1, "image_unavailable", &["approve", approval]); // I-47
+    assert_eq!(text(&home.json(0, &["approval", "show", approval]), "/status"), "pending");
+    // A decision needs no image; a server without one takes it and leaves the run where it is.
+    let server = crate::servers::Server::start(&home, &["serve"]);
+    assert_eq!(text(&home.json(0, &["approve", approval]), "/approval/status"), "approved");
+    assert!(text(&home.json(0, &["run", "explain", run]), "/why").contains("nobody here carries runs")); // I-5
+    drop(server);
+    home.env("STASIS_CACHE", &std::env::var("STASIS_CACHE").unwrap_or_default());
+    assert_eq!(text(&home.json(0, &["run", "wait", run]), "/run/status"), "done"); // I-69
+}
+
 /// Overwrites the pages of a database from the second one on; its log, which has newer ones, is copied into it first.
 fn damage(path: &Path) {
     let copied = "import sqlite3, sys; sqlite3.connect(sys.argv[1]).execute('PRAGMA wal_checkpoint(TRUNCATE)')";

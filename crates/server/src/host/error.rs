@@ -1,5 +1,6 @@
 //! Why a host does not start (I-47): the code, what was found, and what to do about it.
 
+use crate::service::failure::NO_IMAGE;
 use crate::service::problem::with_hint;
 use api::{Fault, Problem};
 use engine::config::ConfigFaults;
@@ -26,6 +27,9 @@ pub enum StartError {
     Folder { path: PathBuf, error: std::io::Error },
     #[error("cannot listen on {address}: {}", in_use(.error))]
     Listen { address: SocketAddr, error: std::io::Error },
+    /// A command that carries a run to its next stop cannot; what waits goes on waiting.
+    #[error("no run can be carried here: {why}")]
+    Image { why: String },
     #[error(transparent)]
     Engine(#[from] engine::StartError),
     /// The configuration was read but could not be put in force; the one before stays.
@@ -50,6 +54,7 @@ impl StartError {
             StartError::Absent { .. } => Code::StoreAbsent,
             StartError::Store(error) => error.code(),
             StartError::Folder { .. } => Code::StoreUnavailable,
+            StartError::Image { .. } => Code::ImageUnavailable,
             StartError::Listen { .. } | StartError::Engine(_) => Code::Internal,
             StartError::Apply(engine::Failure::Refused(refusal)) => refusal.code,
             StartError::Apply(_) => Code::StoreUnavailable,
@@ -70,6 +75,7 @@ impl StartError {
                     address.port()
                 )
             }
+            StartError::Image { .. } => NO_IMAGE.to_owned(),
             StartError::Engine(_) => "the system refuses threads: look at its limits".to_owned(),
             StartError::Apply(engine::Failure::Refused(refusal)) => refusal
                 .hint

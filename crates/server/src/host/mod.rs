@@ -71,7 +71,8 @@ impl Host {
             None => None,
         };
         let (image, found) = config::image(&config, &options).await;
-        let engine = engine(&options, &config, ledger, image).await?;
+        let carries = carries(&options, &image)?;
+        let engine = engine(&options, &config, ledger, image, carries).await?;
         // A server is ready before the first pass is done; a command shows what the pass made of its run (I-19).
         if !options.lasting {
             engine.recovered().await;
@@ -84,7 +85,7 @@ impl Host {
         let facts = Facts {
             local: local.clone(),
             lasting: options.lasting,
-            carries: options.carry,
+            carries,
             limits: config.limits.clone(),
             data: options.data.clone(),
             image: found,
@@ -175,11 +176,27 @@ async fn open(config: StoreConfig) -> Result<Ledger, StartError> {
     Ok(opened.expect("opening a store does not panic")?)
 }
 
+/// Whether this host carries runs. Without a guest image it carries none: a run that waits would come back only to fail
+/// for what this machine lacks for now. A server says so and takes decisions; a command that was to carry does nothing.
+fn carries(options: &HostOptions, image: &Image) -> Result<bool, StartError> {
+    match image {
+        Image::Missing { why } if options.carry && !options.lasting => Err(StartError::Image { why: why.clone() }),
+        Image::Missing { why } => {
+            if options.carry {
+                tracing::warn!(why, "no run is carried here; what is ready waits");
+            }
+            Ok(false)
+        }
+        Image::Found(_) => Ok(options.carry),
+    }
+}
+
 async fn engine(
     options: &HostOptions,
     config: &engine::config::Config,
     ledger: Ledger,
     image: Image,
+    carry: bool,
 ) -> Result<Engine, StartError> {
     let started = Engine::start(EngineConfig {
         ledger,
@@ -188,7 +205,7 @@ async fn engine(
         limits: config.limits.clone(),
         worker: config.worker.clone(),
         hot_window: options.hot_window.unwrap_or(config.worker.hot_window),
-        carry: options.carry,
+        carry,
         capacity: HOPS,
         separate_requester: options.separate_requester,
     });

@@ -8,7 +8,7 @@ mod approvals;
 mod doctor;
 mod effects;
 mod events;
-mod failure;
+pub(crate) mod failure;
 mod list;
 mod operate;
 pub(crate) mod problem;
