@@ -73,7 +73,7 @@ async fn story(setting: Setting) -> (Story, u32) {
     eventually("its end", async || {
         for asked in desk.pending(run).await {
             if answered.insert(asked.id) {
-                let no = answered.len() % 2 == 0 && answered.len() < 6;
+                let no = answered.len().is_multiple_of(2) && answered.len() < 6;
                 let verdict = if no { Verdict::Reject } else { Verdict::Approve };
                 desk.decide(asked.id, verdict).await.expect("decided");
             }
