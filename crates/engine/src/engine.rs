@@ -175,6 +175,11 @@ impl Engine {
         maintenance::stuck(&self.inner).await
     }
 
+    /// How many runs are known to this process as such.
+    pub fn stuck_known(&self) -> usize {
+        self.inner.health.count()
+    }
+
     /// Why this run cannot go on by itself, as far as the passes of this process met it.
     pub fn blocked(&self, run: RunId) -> Option<Stuck> {
         self.inner.health.of(run)

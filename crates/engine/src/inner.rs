@@ -13,6 +13,7 @@ use protocol::limits::{Limits, WorkerSettings};
 use protocol::time::Time;
 use sandbox::Sandbox;
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use store::Ledger;
@@ -49,17 +50,35 @@ impl Inner {
     /// The image with this digest: the newest one, or an older one that the cache still has, since a run returns on the
     /// image it was pinned to. It is compiled once and kept.
     pub(crate) async fn sandbox_of(&self, digest: Digest) -> Result<Sandbox, String> {
-        let cache = match &self.image {
-            Image::Found(newest) if newest.image().digest == digest => return Ok(newest.clone()),
-            Image::Found(newest) => newest.cache().to_owned(),
-            Image::Missing { .. } => sandbox::cache::default_dir().map_err(|error| error.to_string())?,
-        };
-        if let Some(kept) = self.images.get(digest) {
-            return Ok((*kept).clone());
+        if let Some(ready) = self.ready(digest) {
+            return Ok(ready);
         }
+        let cache = self.cache()?;
         let opened = tokio::task::spawn_blocking(move || Sandbox::of_digest(&cache, digest)).await;
         let sandbox = opened.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
         Ok((*self.images.keep(digest, Arc::new(sandbox))).clone())
+    }
+
+    /// Whether that image could be opened, as far as its name tells.
+    pub(crate) fn has_image(&self, digest: Digest) -> Result<(), String> {
+        match self.ready(digest) {
+            Some(_) => Ok(()),
+            None => sandbox::cache::find(&self.cache()?, digest).map(drop).map_err(|error| error.to_string()),
+        }
+    }
+
+    fn ready(&self, digest: Digest) -> Option<Sandbox> {
+        match &self.image {
+            Image::Found(newest) if newest.image().digest == digest => Some(newest.clone()),
+            Image::Found(_) | Image::Missing { .. } => self.images.get(digest).map(|kept| (*kept).clone()),
+        }
+    }
+
+    fn cache(&self) -> Result<PathBuf, String> {
+        match &self.image {
+            Image::Found(newest) => Ok(newest.cache().to_owned()),
+            Image::Missing { .. } => sandbox::cache::default_dir().map_err(|error| error.to_string()),
+        }
     }
 
     /// The guest image, or why there is none.

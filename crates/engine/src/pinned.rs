@@ -92,38 +92,48 @@ pub(crate) async fn load(inner: &Inner, pattern: &Pattern) -> Result<Arc<Pinned>
     if let Some(known) = inner.pinned.get(pattern.digest) {
         return Ok(known);
     }
-    let sandbox = guests(inner, &pattern.manifest).await.map_err(PinError::Unavailable)?;
-    if pattern.manifest.checkpoint_schema != SCRIPT_STATE {
-        let schema = &pattern.manifest.checkpoint_schema;
-        return Err(PinError::Unavailable(format!("its checkpoint schema {schema} is not known here")));
-    }
-    let source = text(inner, pattern.manifest.source, "source").await?;
-    let plan = text(inner, pattern.manifest.plan, "plan").await?;
-    let plan: Plan = serde_json::from_str(&plan)
-        .map_err(|error| PinError::Unavailable(format!("its plan cannot be read: {error}")))?;
-    let pinned = Pinned {
-        tools: tools(inner, &plan).await?,
-        output: compile(&pattern.manifest.output_schema, "output schema")?,
-        max_calls: plan.max_calls,
-        not_after: plan.not_after,
-        source,
-        sandbox: Some(sandbox),
-    };
+    let image = image(&pattern.manifest).map_err(PinError::Unavailable)?;
+    let sandbox = inner.sandbox_of(image).await.map_err(PinError::Unavailable)?;
+    let pinned = parts(inner, &pattern.manifest, Some(sandbox)).await?;
     Ok(inner.pinned.keep(pattern.digest, Arc::new(pinned)))
 }
 
-/// The image and engine that the manifest names, or why they are not here.
-async fn guests(inner: &Inner, manifest: &Manifest) -> Result<Sandbox, String> {
-    let Some(image) = manifest.image else { return Err("it names no guest image".to_owned()) };
-    let sandbox = inner.sandbox_of(image).await?;
-    match &manifest.engine {
-        Some(engine) if *engine == sandbox.image().engine => Ok(sandbox),
-        other => Err(format!(
-            "its guest engine is {}, here it is {}",
-            other.as_deref().unwrap_or("none"),
-            sandbox.image().engine
-        )),
+/// Why this pattern could not be used here; nothing is made ready to use it, and no image is opened for it.
+pub(crate) async fn lacks(inner: &Inner, pattern: &Pattern) -> Result<(), PinError> {
+    let image = image(&pattern.manifest).map_err(PinError::Unavailable)?;
+    inner.has_image(image).map_err(PinError::Unavailable)?;
+    parts(inner, &pattern.manifest, None).await.map(drop)
+}
+
+/// The image that the manifest names, of an engine that is known here.
+fn image(manifest: &Manifest) -> Result<Digest, String> {
+    match (manifest.image, manifest.engine.as_deref()) {
+        (Some(image), Some(sandbox::ENGINE_ID)) => Ok(image),
+        (Some(_), engine) => {
+            let engine = engine.unwrap_or("none");
+            Err(format!("its guest engine is {engine}, here it is {}", sandbox::ENGINE_ID))
+        }
+        (None, _) => Err("it names no guest image".to_owned()),
     }
+}
+
+async fn parts(inner: &Inner, manifest: &Manifest, sandbox: Option<Sandbox>) -> Result<Pinned, PinError> {
+    if manifest.checkpoint_schema != SCRIPT_STATE {
+        let schema = &manifest.checkpoint_schema;
+        return Err(PinError::Unavailable(format!("its checkpoint schema {schema} is not known here")));
+    }
+    let source = text(inner, manifest.source, "source").await?;
+    let plan = text(inner, manifest.plan, "plan").await?;
+    let plan: Plan = serde_json::from_str(&plan)
+        .map_err(|error| PinError::Unavailable(format!("its plan cannot be read: {error}")))?;
+    Ok(Pinned {
+        tools: tools(inner, &plan).await?,
+        output: compile(&manifest.output_schema, "output schema")?,
+        max_calls: plan.max_calls,
+        not_after: plan.not_after,
+        source,
+        sandbox,
+    })
 }
 
 async fn tools(inner: &Inner, plan: &Plan) -> Result<BTreeMap<String, PinnedTool>, PinError> {

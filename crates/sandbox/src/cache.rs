@@ -16,6 +16,7 @@ use std::time::SystemTime;
 use protocol::digest::Digest;
 
 use crate::engine::ENGINE_ID;
+use crate::pool::OpenError;
 
 /// A cache folder that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -52,6 +53,13 @@ pub(crate) fn compiled_dir(cache: &Path) -> Result<PathBuf, CacheError> {
     let compiled = guests_dir(cache)?.join("compiled");
     private_dir(&compiled)?;
     Ok(compiled)
+}
+
+/// The file of the image with this digest, as its name gives it; its bytes are not looked at.
+pub fn find(cache: &Path, digest: Digest) -> Result<PathBuf, OpenError> {
+    let searched = guests_dir(cache)?;
+    let path = searched.join(image_name(digest));
+    if path.exists() { Ok(path) } else { Err(OpenError::NotHere { digest, searched }) }
 }
 
 /// The name of an image of this engine in [`guests_dir`].

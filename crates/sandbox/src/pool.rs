@@ -227,11 +227,7 @@ impl Sandbox {
     /// Opens the image of this digest from a cache folder: a run returns on the image it was pinned to, which need not be
     /// the newest any more. As [`Sandbox::open`], this blocks.
     pub fn of_digest(cache: &std::path::Path, digest: Digest) -> Result<Self, OpenError> {
-        let searched = crate::cache::guests_dir(cache)?;
-        let path = searched.join(crate::cache::image_name(digest));
-        if !path.exists() {
-            return Err(OpenError::NotHere { digest, searched });
-        }
+        let path = crate::cache::find(cache, digest)?;
         let config = SandboxConfig { image: Some(path), ..SandboxConfig::new(cache.to_owned()) };
         Self::open_as(&config, Some(digest), &mut |_| ())
     }

@@ -28,6 +28,8 @@ pub enum Cause {
     Degraded,
     /// Nobody knows whether an effect of it happened; a person is asked.
     Ambiguous,
+    /// What it is pinned to is not here, so that it cannot return (W-8).
+    WithoutWorker,
 }
 
 impl Cause {
@@ -36,6 +38,7 @@ impl Cause {
             Cause::Corrupt => "corrupt",
             Cause::Degraded => "degraded",
             Cause::Ambiguous => "ambiguous",
+            Cause::WithoutWorker => "without worker",
         }
     }
 }
@@ -58,6 +61,15 @@ impl Health {
 
     pub(crate) fn failing(&self, run: RunId, detail: String, now: Time) {
         self.stuck(&run.to_string(), Cause::Degraded, detail, now);
+    }
+
+    pub(super) fn unpinned(&self, found: &Stuck) {
+        self.stuck(&found.run, found.cause, found.detail.clone(), found.since);
+    }
+
+    /// How many runs are known to be stuck.
+    pub(crate) fn count(&self) -> usize {
+        self.lock().stuck.len()
     }
 
     fn stuck(&self, key: &str, cause: Cause, detail: String, now: Time) {

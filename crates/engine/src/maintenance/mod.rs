@@ -3,6 +3,7 @@
 //! Owns when they are made; [`sweep`] makes them. Invariant: a pass costs what is due, not what is parked.
 
 mod health;
+mod pins;
 mod sweep;
 #[cfg(test)]
 mod tests;
@@ -37,6 +38,7 @@ pub(crate) async fn run(inner: Arc<Inner>) {
     if *inner.recovering.borrow() {
         first_pass(&inner).await;
     }
+    pins::report(&inner).await;
     let mut sweeps = Sweeps::default();
     let mut recover_at = tokio::time::interval(inner.settings.recover_every);
     let mut scan_at = tokio::time::interval(inner.settings.scan_every);
@@ -98,11 +100,12 @@ async fn next_due(inner: &Inner) -> Option<Time> {
     }
 }
 
-/// Every run that cannot go on by itself: what the passes met, what cannot be read at all, and what waits for a person to
-/// find out. The whole ledger is read for it.
+/// Every run that cannot go on by itself: what the passes met, what cannot be read at all, what is pinned to something that
+/// is not here, and what waits for a person to find out. The whole ledger is read for it.
 pub(crate) async fn stuck(inner: &Inner) -> Result<Vec<Stuck>, Failure> {
     let mut found: BTreeMap<String, Stuck> = BTreeMap::new();
     let since = inner.now();
+    found.extend(pins::stuck(inner).await?.into_iter().map(|stuck| (stuck.run.clone(), stuck)));
     let mut after = None;
     loop {
         let page = inner.ledger.runs(unfinished(), after, PAGE).await?;

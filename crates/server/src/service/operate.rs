@@ -167,6 +167,12 @@ impl Service {
             one("stasis_commits_total", "Transactions committed since the start.", "counter", ledger.commits() as f64),
             one("stasis_hops", "Hops that this process executes.", "gauge", guests.len() as f64),
             one("stasis_guests", "Guests that are alive in this process.", "gauge", resident as f64),
+            one(
+                "stasis_stuck_runs",
+                "Runs of which this process knows that they cannot go on by themselves.",
+                "gauge",
+                self.engine.stuck_known() as f64,
+            ),
         ];
         // Without an answer of the store these series are absent, which is what they say then.
         if let Ok(counts) = ledger.counts().await {

@@ -322,7 +322,7 @@ async fn a_run_returns_on_the_image_it_was_pinned_to() {
     assert_eq!(desk.result(&done).await, "2666646666700000"); // R-344 R-343
     assert!(events(&desk, runs[0], "checkpoint.snapshot_unused").await.is_empty());
 
-    // Its image has rotted, and then it is gone.
+    // Its image has rotted, and then it is gone: it is told at start, and of runs that it holds up only.
     let whole = read(&cache.path(old));
     fs::write(cache.path(old), [&whole[..], b"!"].concat()).expect("written");
     let file = fs::File::options().append(true).open(cache.path(old)).expect("the image");
@@ -332,6 +332,13 @@ async fn a_run_returns_on_the_image_it_was_pinned_to() {
     assert!(told.contains("is damaged"), "{told}");
     fs::remove_file(cache.path(old)).expect("removed");
     let desk = desk.reopen(cache.open()).await;
+    let healthy = desk.run(source, "{}").await;
+    eventually("the report", async || desk.engine.stuck_known() == 1).await; // W-8
+    let stuck = desk.engine.stuck().await.expect("read");
+    assert_eq!(stuck.iter().map(|found| found.run.clone()).collect::<Vec<_>>(), [runs[2].to_string()]); // W-8
+    assert!(stuck[0].detail.starts_with("no worker for program@1: no guest image") || stuck[0].detail.contains(&old.to_string())); // W-8
+    assert_eq!(desk.engine.blocked(runs[2]).map(|found| found.cause), Some(engine::Cause::WithoutWorker)); // W-8
+    assert!(desk.engine.blocked(healthy.id).is_none());
     let told = unavailable(&desk, runs[2]).await; // W-6
     assert!(told.contains(&old.to_string()) && told.contains("put its file back"), "{told}");
     // Others go on.
