@@ -25,7 +25,8 @@ pub struct Event {
     pub digest: Digest,
 }
 
-/// The kinds of R-356 that this version writes.
+/// The kinds of R-356 that this version writes. That a claim was taken and a checkpoint saved is told by the `run.*` event of
+/// the same commit, that a wait ended by what ended it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Kind {
     Run(Status),
@@ -46,13 +47,9 @@ pub enum Kind {
     ApprovalExpired,
     ApprovalCancelled,
     WaitOpened,
-    WaitEnded,
     WaitClosed,
     TimerFired,
-    ClaimTaken,
     ClaimLapsed,
-    CheckpointSaved,
-    CheckpointLegacy,
     ContainmentOpened,
     ContainmentAcknowledged,
     AttemptRefused,
@@ -61,7 +58,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    const OTHERS: [(Kind, &'static str); 29] = [
+    const OTHERS: [(Kind, &'static str); 25] = [
         (Kind::NodeEntered, "node.entered"),
         (Kind::NodeWaiting, "node.waiting"),
         (Kind::NodeEnded, "node.ended"),
@@ -79,13 +76,9 @@ impl Kind {
         (Kind::ApprovalExpired, "approval.expired"),
         (Kind::ApprovalCancelled, "approval.cancelled"),
         (Kind::WaitOpened, "wait.opened"),
-        (Kind::WaitEnded, "wait.ended"),
         (Kind::WaitClosed, "wait.closed"),
         (Kind::TimerFired, "timer.fired"),
-        (Kind::ClaimTaken, "claim.taken"),
         (Kind::ClaimLapsed, "claim.lapsed"),
-        (Kind::CheckpointSaved, "checkpoint.saved"),
-        (Kind::CheckpointLegacy, "checkpoint.legacy"),
         (Kind::ContainmentOpened, "containment.opened"),
         (Kind::ContainmentAcknowledged, "containment.acknowledged"),
         (Kind::AttemptRefused, "attempt.refused"),
@@ -285,7 +278,7 @@ mod tests {
         let start = Head { len: 0, digest: Event::origin(run, pattern) };
         let at = Time::from_millis(8);
         let first = Event::next(run, start, at, Kind::Run(Status::Queued), &Facts::new().with("cause", "admission"));
-        let second = Event::next(run, first.head(), at, Kind::ClaimTaken, &Facts::new());
+        let second = Event::next(run, first.head(), at, Kind::ClaimLapsed, &Facts::new());
         assert_eq!((first.seq, second.seq), (0, 1));
         assert_eq!(first.prev, Event::origin(run, pattern));
         assert_ne!(Event::origin(run, pattern), Event::origin(run, Digest::of("other")));

@@ -79,7 +79,7 @@ pub(super) fn events() -> Vec<Event> {
     let kinds = [
         (0, "run.queued"),
         (2_000, "run.running"),
-        (2_001, "claim.taken"),
+        (2_001, "call.entered"),
         (3_000, "approval.requested"),
         (33_000, "run.awaiting_consent"),
         (7_200_000, "run.queued"),
