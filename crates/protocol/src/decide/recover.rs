@@ -171,7 +171,7 @@ fn go_on(change: &mut Change, patience: Patience, cx: &mut Cx<'_>) {
         return fail(change, failure, cx);
     }
     change.rows.run.continuations = change.run().continuations.saturating_add(1);
-    step::queue(change, Edge(10), Cause::Recovery, Charge::default());
+    step::queue(change, Edge(10), Cause::Recovery, Charge::default(), Facts::new());
 }
 
 fn worker_lost(continuations: Option<u8>) -> Failure {

@@ -47,12 +47,12 @@ pub(super) fn enter(change: &mut Change, by: Edge, phase: Phase, charge: Charge,
 }
 
 /// E-8, E-9, E-10: the run becomes QUEUED with the next seq and a fresh delivery.
-pub(super) fn queue(change: &mut Change, by: Edge, cause: Cause, charge: Charge) {
+pub(super) fn queue(change: &mut Change, by: Edge, cause: Cause, charge: Charge, told: Facts) {
     let now = change.now;
     let run = &mut change.rows.run;
     run.seq += 1;
     let mode = if run.checkpoint.is_some() { Mode::Resume } else { Mode::Fresh };
-    let facts = Facts::new().with("cause", cause.as_str()).number("hop", run.seq);
+    let facts = told.with("cause", cause.as_str()).number("hop", run.seq);
     let delivery =
         Delivery { state: State::Pending, mode, cause, ready_at: now, retry_at: now, attempts: 0, last_error: None };
     enter(change, by, Phase::Queued { delivery }, charge, facts);
@@ -91,7 +91,7 @@ pub(super) fn member_ended(change: &mut Change, taker: Option<Taker>) -> bool {
             wait.state = wait::State::Live;
         }
     }
-    queue(change, Edge(9), Cause::Return, Charge::default());
+    queue(change, Edge(9), Cause::Return, Charge::default(), Facts::new());
     if let Some(taker) = taker {
         take(change, taker);
     }

@@ -116,17 +116,12 @@ fn park(
     if mode == WaitMode::All && !one_kind {
         return Err(Refusal::new(Code::WaitUnsafe, "waiting for all of a set needs waits of one kind"));
     }
-    save(change, checkpoint, cx)?;
+    let told = save(change, checkpoint, cx)?;
     for id in change.rows.waits.keys(|w| w.state == wait::State::Live) {
         let row = change.rows.waits.edit(id).expect("listed above");
         row.state = wait::State::Parked;
     }
-    let saved = change.run().checkpoint.as_ref().expect("saved above");
-    let facts = Facts::new()
-        .number("checkpoint", saved.n)
-        .with("checkpoint_digest", saved.body.digest)
-        .flag("snapshot", saved.snapshot.is_some());
-    let facts = step::with_waits(facts, &change.rows.waits.keys(|_| true));
+    let facts = step::with_waits(told, &change.rows.waits.keys(|_| true));
     step::enter(change, Edge(7), Phase::Parked { on, mode }, charge, facts);
     Ok(())
 }
@@ -139,10 +134,11 @@ fn hand_back(
     charge: Charge,
 ) -> Result<(), Refusal> {
     no_call_in_flight(change)?;
-    if let Some(checkpoint) = checkpoint {
-        save(change, checkpoint, cx)?;
-    }
-    step::queue(change, Edge(8), Cause::HandBack, charge);
+    let told = match checkpoint {
+        Some(checkpoint) => save(change, checkpoint, cx)?,
+        None => Facts::new(),
+    };
+    step::queue(change, Edge(8), Cause::HandBack, charge, told);
     Ok(())
 }
 
@@ -173,8 +169,8 @@ fn fail(change: &mut Change, failure: Failure, charge: Charge, cx: &mut Cx<'_>) 
     step::stop(change, Stop::Fail(failure), edges, charge, cx);
 }
 
-/// Replaces the run's checkpoint as a whole.
-fn save(change: &mut Change, new: NewCheckpoint, cx: &Cx<'_>) -> Result<(), Refusal> {
+/// Replaces the run's checkpoint as a whole. Gives what the event of this commit says of it.
+fn save(change: &mut Change, new: NewCheckpoint, cx: &Cx<'_>) -> Result<Facts, Refusal> {
     let limit = cx.limits.checkpoint_bytes;
     let len = u64::from(new.body.body.len);
     if len > limit {
@@ -191,7 +187,7 @@ fn save(change: &mut Change, new: NewCheckpoint, cx: &Cx<'_>) -> Result<(), Refu
         change.bodies.extend(body);
         snapshot
     });
-    run.checkpoint = Some(Checkpoint {
+    let saved = Checkpoint {
         n: run.checkpoint.as_ref().map_or(0, |c| c.n) + 1,
         seq: run.seq,
         token: run.fence,
@@ -199,10 +195,15 @@ fn save(change: &mut Change, new: NewCheckpoint, cx: &Cx<'_>) -> Result<(), Refu
         journal: new.journal,
         body: new.body.body,
         snapshot,
-    });
+    };
+    let told = Facts::new()
+        .number("checkpoint", saved.n)
+        .with("checkpoint_digest", saved.body.digest)
+        .flag("snapshot", saved.snapshot.is_some());
+    run.checkpoint = Some(saved);
     run.continuations = 0;
     change.bodies.push(new.body);
-    Ok(())
+    Ok(told)
 }
 
 fn no_call_in_flight(change: &Change) -> Result<(), Refusal> {

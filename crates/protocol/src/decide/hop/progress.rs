@@ -68,10 +68,7 @@ pub(super) fn apply(change: &mut Change, progress: Progress, cx: &mut Cx<'_>) ->
 
 /// What a step tells of itself. Approvals, waits and ends are told by the decisions about them.
 fn told_by_steps(kind: Kind) -> bool {
-    matches!(
-        kind,
-        Kind::NodeEntered | Kind::NodeWaiting | Kind::NodeEnded | Kind::NodeFailed | Kind::SnapshotUnused
-    )
+    matches!(kind, Kind::NodeEntered | Kind::NodeWaiting | Kind::NodeEnded | Kind::NodeFailed | Kind::SnapshotUnused)
 }
 
 fn enter(change: &mut Change, entry: Entry) -> Result<(), Refusal> {

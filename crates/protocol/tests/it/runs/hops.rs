@@ -164,6 +164,21 @@ fn a_hop_hands_back_anywhere_but_with_a_call_in_flight() {
 }
 
 #[test]
+fn a_checkpoint_is_told_with_the_status_that_it_is_for() {
+    let mut world = World::running();
+    let checkpoint = world.checkpoint(&Progress::default());
+    let saved = checkpoint.body.body.digest.to_string();
+    world.hop(Progress::default(), Act::HandBack { checkpoint: Some(checkpoint) }).expect("handed back");
+    let told = world.events.last().expect("queued").facts.value();
+    assert_eq!(told.get("checkpoint_digest").and_then(|d| d.as_str()), Some(saved.as_str()));
+    assert_eq!(world.run().delivery().map(|d| d.mode), Some(protocol::delivery::Mode::Resume));
+    world.claim(2).expect("claimed");
+    world.parked(obligation());
+    let told = world.events.last().expect("parked").facts.value();
+    assert_eq!(told.get("checkpoint").and_then(|n| n.as_u64()), Some(2));
+}
+
+#[test]
 fn a_park_saves_checkpoint_question_and_wait_together() {
     let mut world = World::new();
     let ask = world.parked(obligation());
