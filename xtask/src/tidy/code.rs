@@ -85,7 +85,13 @@ pub(super) fn pure_protocol(tree: &Tree) -> Vec<Fault> {
 /// Outside protocol no statement spells a status that it writes, and no code assigns one.
 pub(super) fn statuses(tree: &Tree) -> Vec<Fault> {
     const SQL: &[&str] = &["set status = '", "set status='", "set state = '", "set state='"];
-    const CODE: &[&str] = &["status = Status::", "status = RunStatus::", "status = run::Status::"];
+    const CODE: &[&str] = &[
+        "status = Status::",
+        "status = RunStatus::",
+        "status = run::Status::",
+        ".phase = Phase::",
+        ".phase = run::Phase::",
+    ];
     let outside = |path: &str| path.starts_with("crates/") && !path.starts_with("crates/protocol/");
     let mut faults = Vec::new();
     for file in tree.files.iter().filter(|file| outside(&file.path) && ["rs", "sql"].contains(&file.extension())) {
@@ -152,7 +158,8 @@ mod tests {
     fn a_status_written_outside_protocol_is_found() {
         let sql = "UPDATE run\nSET status = 'done'\n";
         assert_eq!(found(statuses, "crates/store/src/sql/run.sql", sql), [2]);
-        assert_eq!(found(statuses, "crates/engine/src/a.rs", "run.status = Status::Done;\n"), [1]);
+        assert_eq!(found(statuses, "crates/engine/src/a.rs", "run.status = Status::Done;\n"), [1]);
+        assert_eq!(found(statuses, "crates/server/src/a.rs", "run.phase = Phase::Queued { delivery };\n"), [1]);
         assert_eq!(found(statuses, "crates/engine/src/a.rs", "if run.status == Status::Done {}\n"), NOTHING);
         assert_eq!(found(statuses, "crates/protocol/src/a.rs", "run.status = Status::Done;\n"), NOTHING);
         assert_eq!(found(statuses, "crates/store/src/sql/run.sql", "SET status = ?2\n"), NOTHING);

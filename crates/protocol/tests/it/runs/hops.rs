@@ -281,7 +281,7 @@ fn a_call_beyond_the_budget_is_refused() {
 }
 
 #[test]
-fn a_claim_is_worth_what_its_deadline_says_to_whom_it_may_concern() {
+fn recovery_looks_at_status_and_deadline_alone() {
     // who had the hop, and since when it runs, make no difference; status and deadline do.
     let recovered = |worker: u64, started: i64| {
         let mut world = World::new();

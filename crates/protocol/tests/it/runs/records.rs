@@ -94,10 +94,10 @@ fn why_somebody_cancelled_is_kept_beside_the_event() {
     let event = world.events.iter().find(|event| event.kind.as_str() == "run.cancelling").expect("cancelling");
     let facts = event.facts.value();
     let told = |key: &str| facts.get(key).and_then(|v| v.as_str()).map(str::to_owned);
-    assert_eq!(told("by").as_deref(), Some("ana")); // I-38
-    assert_eq!(told("request"), Some(request)); // I-38
-    assert_eq!(told("reason_digest"), Some(reason.body.digest.to_string())); // I-38
-    assert_eq!(world.bodies[&reason.body.digest], reason.bytes.to_vec()); // I-38
+    assert_eq!(told("by").as_deref(), Some("ana"));
+    assert_eq!(told("request"), Some(request));
+    assert_eq!(told("reason_digest"), Some(reason.body.digest.to_string()));
+    assert_eq!(world.bodies[&reason.body.digest], reason.bytes.to_vec());
     assert!(!event.facts.as_str().contains("customer"));
     world.hop(Progress::default(), Act::Acknowledge).expect("acknowledged");
     assert_eq!(world.status(), Status::Cancelled);
