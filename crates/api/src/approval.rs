@@ -1,6 +1,7 @@
 //! An approval, its rule and the decisions on it (I-25, I-26, I-43).
 
 use crate::json::Json;
+use crate::twin::twin;
 use protocol::digest::Digest;
 use protocol::id::{ApprovalId, CallId, RunId};
 use protocol::time::Time;
@@ -97,22 +98,8 @@ pub struct Earlier {
     pub result: Json,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ApprovalKind {
-    Call,
-    Gate,
-    Settle,
-}
-
-impl ApprovalKind {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            ApprovalKind::Call => "call",
-            ApprovalKind::Gate => "gate",
-            ApprovalKind::Settle => "settle",
-        }
-    }
+twin! {
+    pub enum ApprovalKind = protocol::approval::Kind { Call, Gate, Settle } words
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
@@ -165,29 +152,21 @@ pub struct Rule {
     pub batch: bool,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum EditRule {
-    No,
-    Yes,
-    /// The editor's own approve does not count.
-    Second,
+twin! {
+    pub enum EditRule = protocol::policy::Edit {
+        No,
+        Yes,
+        /// The editor's own approve does not count.
+        Second,
+    }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ReasonRule {
-    None,
-    Reject,
-    Always,
+twin! {
+    pub enum ReasonRule = protocol::policy::ReasonRule { None, Reject, Always }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum OnExpiry {
-    Reject,
-    Fail,
-    Escalate,
+twin! {
+    pub enum OnExpiry = protocol::policy::OnExpiry { Reject, Fail, Escalate }
 }
 
 impl OnExpiry {
@@ -200,13 +179,9 @@ impl OnExpiry {
     }
 }
 
-/// How strongly a decider is signed in; later is stronger.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Strength {
-    Link,
-    Session,
-    StepUp,
+twin! {
+    /// How strongly a decider is signed in; later is stronger.
+    pub enum Strength = protocol::policy::Strength { Link, Session, StepUp }
 }
 
 /// The votes on the current revision.
@@ -238,31 +213,18 @@ pub struct Decision {
     pub edited: bool,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    Approve,
-    Reject,
-    Abstain,
-    /// Kind `settle`: the effect happened.
-    Happened,
-    /// Kind `settle`: it did not, and never will.
-    DidNotHappen,
-    /// Kind `settle`: nobody will find out.
-    GiveUp,
-}
-
-impl Verdict {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Verdict::Approve => "approve",
-            Verdict::Reject => "reject",
-            Verdict::Abstain => "abstain",
-            Verdict::Happened => "happened",
-            Verdict::DidNotHappen => "did_not_happen",
-            Verdict::GiveUp => "give_up",
-        }
-    }
+twin! {
+    pub enum Verdict = protocol::approval::Verdict {
+        Approve,
+        Reject,
+        Abstain,
+        /// Kind `settle`: the effect happened.
+        Happened,
+        /// Kind `settle`: it did not, and never will.
+        DidNotHappen,
+        /// Kind `settle`: nobody will find out.
+        GiveUp,
+    } words
 }
 
 /// What became of an approved call (C-136).

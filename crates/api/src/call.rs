@@ -2,6 +2,7 @@
 
 use crate::json::Json;
 use crate::run::{Applied, CallOutcome};
+use crate::twin::twin;
 use protocol::digest::Digest;
 use protocol::id::{ApprovalId, CallId, RunId};
 use protocol::time::Time;
@@ -53,22 +54,8 @@ pub struct Call {
     pub completed_at: Option<Time>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum EffectClass {
-    Pure,
-    Read,
-    Write,
-}
-
-impl EffectClass {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            EffectClass::Pure => "pure",
-            EffectClass::Read => "read",
-            EffectClass::Write => "write",
-        }
-    }
+twin! {
+    pub enum EffectClass = protocol::tool::Effect { Pure, Read, Write } words
 }
 
 /// Where a call stands.

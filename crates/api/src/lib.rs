@@ -17,6 +17,7 @@ pub mod operate;
 pub mod page;
 pub mod problem;
 pub mod run;
+mod twin;
 pub mod workflow;
 
 pub use approval::{Approval, DecisionRequest, Verdict};

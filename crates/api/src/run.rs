@@ -2,6 +2,7 @@
 
 use crate::approval::Approval;
 use crate::json::Json;
+use crate::twin::twin;
 use protocol::digest::Digest;
 use protocol::id::{CallId, RunId};
 use protocol::run::Status;
@@ -71,24 +72,8 @@ pub struct Run {
     pub changed: Option<bool>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum WorkflowKind {
-    Script,
-    Graph,
-    Agent,
-    Rust,
-}
-
-impl WorkflowKind {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            WorkflowKind::Script => "script",
-            WorkflowKind::Graph => "graph",
-            WorkflowKind::Agent => "agent",
-            WorkflowKind::Rust => "rust",
-        }
-    }
+twin! {
+    pub enum WorkflowKind = protocol::run::Kind { Script, Graph, Agent, Rust } words
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
@@ -289,23 +274,9 @@ impl CallOutcome {
     }
 }
 
-/// Whether an effect happened (C-120).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Applied {
-    Yes,
-    No,
-    Unknown,
-}
-
-impl Applied {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Applied::Yes => "yes",
-            Applied::No => "no",
-            Applied::Unknown => "unknown",
-        }
-    }
+twin! {
+    /// Whether an effect happened (C-120).
+    pub enum Applied = protocol::call::Applied { Yes, No, Unknown } words
 }
 
 /// The outcome of a run that was carried or awaited (I-42): the run, its pending approvals and its jobs that are not

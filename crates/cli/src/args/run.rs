@@ -154,7 +154,7 @@ pub(crate) struct Wait {
     /// stopped or terminal: the next stop, or the end
     #[arg(long, value_name = "WHAT", default_value = "stopped", value_parser = until)]
     pub(crate) until: Until,
-    /// Stop waiting after this long (`30s`, `10m`, `24h`)
+    /// Stop waiting after this long (`30s`, `10m`, `24h`): the run is told as it stands, with exit code 3
     #[arg(long, value_name = "D", value_parser = duration)]
     pub(crate) timeout: Option<Duration>,
 }

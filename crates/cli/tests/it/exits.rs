@@ -31,6 +31,16 @@ fn a_cancelled_run_exits_5_and_cancelling_it_does_not() {
 }
 
 #[test]
+fn a_wait_whose_time_is_over_tells_the_run_as_it_stands() {
+    let home = Home::new();
+    home.write("asks.py", ASKS);
+    let run = text(&home.json(3, &["run", "asks.py"]), "/run/id").to_owned();
+    let waited = home.json(3, &["run", "wait", &run, "--until", "terminal", "--timeout", "200ms"]);
+    assert_eq!(text(&waited, "/run/status"), "awaiting_consent"); // I-5
+    assert_eq!(waited["approvals"].as_array().map(Vec::len), Some(1)); // I-42
+}
+
+#[test]
 fn what_is_refused_before_a_run_leaves_none() {
     let home = Home::new();
     home.write("broken.py", "x = 1\nif x\n    pass\n");

@@ -6,7 +6,6 @@ use super::problem::{Answer, not_found, problem};
 use super::runs::unknown;
 use super::turn::Turn;
 use super::{Service, invalid};
-use crate::view;
 use api::approval::{self, ApprovalQuery, BatchAnswer, BatchItem, BatchRequest, BatchResult, Order};
 use api::page::Page;
 use api::{Approval, DecisionRequest, Json, Verdict};
@@ -80,7 +79,7 @@ impl Service {
         let text = |json: Json| json.as_str().as_bytes().to_vec();
         let decide = DecideRequest {
             approval: id,
-            verdict: view::approval::spoken(request.decision),
+            verdict: request.decision.into(),
             arguments_digest: request.arguments_digest,
             edit: request.edit.map(text),
             answer: request.answer.map(text),

@@ -1,13 +1,10 @@
 //! An approval as the wire shows it (I-43).
 
-use api::approval::{
-    ApprovalKind, ApprovalStatus, Decision, Dispatch, EditRule, OnExpiry, Progress, ReasonRule, Rule, Settle, Strength,
-    Verdict,
-};
+use api::approval::{ApprovalStatus, Decision, Dispatch, Progress, Rule, Settle};
 use api::{Approval, Json};
-use protocol::approval::{self, Ending, Kind, Phase, Status, Vote};
+use protocol::approval::{self, Ending, Phase, Status, Vote};
 use protocol::digest::Digest;
-use protocol::policy::{self, Obligation};
+use protocol::policy::Obligation;
 use std::collections::HashMap;
 
 /// The bodies of one approval, as they are stored.
@@ -37,7 +34,7 @@ pub(crate) fn approval(row: &approval::Approval, about: About, bodies: Bodies) -
     let binding = &row.binding;
     Approval {
         id: row.id,
-        kind: kind(row.kind()),
+        kind: row.kind().into(),
         status: status(&row.status),
         run: row.run,
         workflow: about.workflow,
@@ -76,14 +73,6 @@ pub(crate) fn approval(row: &approval::Approval, about: About, bodies: Bodies) -
     }
 }
 
-pub(crate) const fn kind(kind: Kind) -> ApprovalKind {
-    match kind {
-        Kind::Call => ApprovalKind::Call,
-        Kind::Gate => ApprovalKind::Gate,
-        Kind::Settle => ApprovalKind::Settle,
-    }
-}
-
 pub(crate) const fn status(status: &Status) -> ApprovalStatus {
     match status {
         Status::Pending => ApprovalStatus::Pending,
@@ -102,31 +91,11 @@ fn rule(obligation: &Obligation) -> Rule {
         quorum: obligation.quorum,
         reject_quorum: obligation.reject_quorum,
         separate_requester: obligation.separate_requester,
-        edit: match obligation.edit {
-            policy::Edit::No => EditRule::No,
-            policy::Edit::Yes => EditRule::Yes,
-            policy::Edit::Second => EditRule::Second,
-        },
-        reason: match obligation.reason {
-            policy::ReasonRule::None => ReasonRule::None,
-            policy::ReasonRule::Reject => ReasonRule::Reject,
-            policy::ReasonRule::Always => ReasonRule::Always,
-        },
-        on_expiry: match obligation.on_expiry {
-            policy::OnExpiry::Reject => OnExpiry::Reject,
-            policy::OnExpiry::Fail => OnExpiry::Fail,
-            policy::OnExpiry::Escalate => OnExpiry::Escalate,
-        },
-        strength: strength(obligation.strength),
+        edit: obligation.edit.into(),
+        reason: obligation.reason.into(),
+        on_expiry: obligation.on_expiry.into(),
+        strength: obligation.strength.into(),
         batch: obligation.batch,
-    }
-}
-
-const fn strength(strength: policy::Strength) -> Strength {
-    match strength {
-        policy::Strength::Link => Strength::Link,
-        policy::Strength::Session => Strength::Session,
-        policy::Strength::StepUp => Strength::StepUp,
     }
 }
 
@@ -145,35 +114,12 @@ fn decision(vote: &Vote, reasons: &HashMap<Digest, String>) -> Decision {
     Decision {
         principal: vote.principal.clone(),
         method: vote.method.as_str().to_owned(),
-        strength: strength(vote.strength),
-        verdict: verdict(vote.verdict),
+        strength: vote.strength.into(),
+        verdict: vote.verdict.into(),
         reason: vote.reason.and_then(|reason| reasons.get(&reason.digest).cloned()),
         at: vote.at,
         late: vote.late,
         edited: vote.edited,
-    }
-}
-
-const fn verdict(verdict: approval::Verdict) -> Verdict {
-    match verdict {
-        approval::Verdict::Approve => Verdict::Approve,
-        approval::Verdict::Reject => Verdict::Reject,
-        approval::Verdict::Abstain => Verdict::Abstain,
-        approval::Verdict::Happened => Verdict::Happened,
-        approval::Verdict::DidNotHappen => Verdict::DidNotHappen,
-        approval::Verdict::GiveUp => Verdict::GiveUp,
-    }
-}
-
-/// A verdict of the wire as decisions take it.
-pub(crate) const fn spoken(verdict: Verdict) -> approval::Verdict {
-    match verdict {
-        Verdict::Approve => approval::Verdict::Approve,
-        Verdict::Reject => approval::Verdict::Reject,
-        Verdict::Abstain => approval::Verdict::Abstain,
-        Verdict::Happened => approval::Verdict::Happened,
-        Verdict::DidNotHappen => approval::Verdict::DidNotHappen,
-        Verdict::GiveUp => approval::Verdict::GiveUp,
     }
 }
 

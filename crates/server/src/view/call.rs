@@ -1,12 +1,11 @@
 //! Calls and effects as the wire shows them (I-24, I-30).
 
 use super::run::{applied, code, outcome};
-use api::call::{CallState, EffectClass, EffectItem};
+use api::call::{CallState, EffectItem};
 use api::{Call, Json};
 use protocol::call::State;
 use protocol::call::{self};
 use protocol::id::ReceiptId;
-use protocol::tool::Effect;
 
 /// The bodies of one call.
 #[derive(Clone, Debug)]
@@ -28,7 +27,7 @@ pub(crate) fn call(row: &call::Call, bodies: Bodies, receipt: Option<ReceiptId>)
         parent: None,
         tool: row.tool.name.clone(),
         tool_version: row.tool.version.clone(),
-        effect: effect(row.effect),
+        effect: row.effect.into(),
         state: state(row),
         arguments: bodies.arguments,
         arguments_digest: row.arguments.digest,
@@ -67,14 +66,6 @@ pub(crate) fn item(row: &call::Call, workflow: &str, arguments: Json, receipt: O
         receipt: receipt.map(|receipt| receipt.to_string()),
         gate_at: row.gate().map(|gate| gate.at),
         completed_at: row.outcome().map(|outcome| outcome.at),
-    }
-}
-
-pub(crate) const fn effect(effect: Effect) -> EffectClass {
-    match effect {
-        Effect::Pure => EffectClass::Pure,
-        Effect::Read => EffectClass::Read,
-        Effect::Write => EffectClass::Write,
     }
 }
 

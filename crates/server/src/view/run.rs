@@ -2,15 +2,15 @@
 
 use api::run::{
     self, Applied, Budget, Budgets, CallOutcome, Effect, Failure, HardwareBudget, ObligationKind, ObligationState,
-    Tier, WaitKind, WaitingFor, WorkflowKind,
+    Tier, WaitKind, WaitingFor,
 };
 use api::{Json, Run};
 use protocol::approval::Approval;
-use protocol::call::{self, Call, OutcomeStatus, State};
+use protocol::call::{Call, OutcomeStatus, State};
 use protocol::id::{ApprovalId, ReceiptId};
 use protocol::limits::Limits;
 use protocol::obligation::{Obligation, Subject};
-use protocol::run::{Charge, Clock, Kind, Phase};
+use protocol::run::{Charge, Clock, Phase};
 use protocol::time::Time;
 use protocol::tool::{Effect as Class, ToolSpec};
 use protocol::wait::{Owner, Wait};
@@ -49,7 +49,7 @@ pub(crate) fn run(row: &protocol::run::Run, parts: &Parts, limits: &Limits, spec
         revision: row.pattern.revision,
         pattern_digest: row.pattern.digest,
         plan_digest: row.plan,
-        kind: kind(row.kind),
+        kind: row.kind.into(),
         status: row.status(),
         since_at: row.since,
         seq: u64::from(row.seq),
@@ -76,15 +76,6 @@ pub(crate) fn run(row: &protocol::run::Run, parts: &Parts, limits: &Limits, spec
         effects: effects(parts, specs),
         created: None,
         changed: None,
-    }
-}
-
-pub(crate) const fn kind(kind: Kind) -> WorkflowKind {
-    match kind {
-        Kind::Script => WorkflowKind::Script,
-        Kind::Graph => WorkflowKind::Graph,
-        Kind::Agent => WorkflowKind::Agent,
-        Kind::Rust => WorkflowKind::Rust,
     }
 }
 
@@ -259,11 +250,7 @@ pub(crate) fn applied(call: &Call) -> Option<Applied> {
     match &call.state {
         State::Entered | State::Asked | State::Dispatched(_) => None,
         State::Ambiguous(_) => Some(Applied::Unknown),
-        State::Ended(outcome) => Some(match outcome.applied {
-            call::Applied::Yes => Applied::Yes,
-            call::Applied::No => Applied::No,
-            call::Applied::Unknown => Applied::Unknown,
-        }),
+        State::Ended(outcome) => Some(outcome.applied.into()),
     }
 }
 

@@ -1,7 +1,6 @@
 //! Workflows, patterns, tools and tokens as the wire shows them (I-20, I-31, I-11).
 
 use super::json;
-use super::run::kind;
 use api::workflow::{Revision, Tool};
 use api::{Json, Pattern, Token, Workflow};
 use protocol::digest::Digest;
@@ -25,7 +24,7 @@ pub(crate) fn workflow(row: &workflow::Workflow) -> Option<Workflow> {
     });
     Some(Workflow {
         key: row.key.clone(),
-        kind: kind(shown.manifest.kind),
+        kind: shown.manifest.kind.into(),
         title: shown.title.clone(),
         revision: row.active,
         queue: protocol::limits::DEFAULT_QUEUE.to_owned(),
@@ -43,7 +42,7 @@ pub(crate) fn pattern(row: &workflow::Pattern, active: bool, source: String) -> 
         key: row.manifest.key.clone(),
         revision: row.revision,
         digest: row.digest,
-        kind: kind(row.manifest.kind),
+        kind: row.manifest.kind.into(),
         active,
         manifest: Json::of(&row.manifest).expect("a manifest has text keys"),
         source,
@@ -58,7 +57,7 @@ pub(crate) fn tool(spec: &ToolSpec, digest: Digest, rule: Option<&OwnRule>, row:
         name: spec.name.clone(),
         version: spec.version.clone(),
         digest,
-        effect: super::call::effect(spec.effect),
+        effect: spec.effect.into(),
         recovery: spec.recovery.as_str().to_owned(),
         description: (!spec.description.is_empty()).then(|| spec.description.clone()),
         connector: match spec.connector {
