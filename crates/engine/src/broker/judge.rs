@@ -86,6 +86,11 @@ fn in_plan<'a>(hop: &'a Hop, call: &Call) -> Result<&'a PinnedTool, Judged> {
             return Err(Judged::denied(Code::ToolBudgetExceeded, format!("calls of {name} exceeded: {made} > {most}")));
         }
     }
+    let (kept, most) = (hop.kept_bytes(), hop.inner.limits.run_bytes);
+    if kept > most {
+        let message = format!("bytes kept of this run exceeded: {kept} > {most}");
+        return Err(Judged::denied(Code::CallBudgetExceeded, message));
+    }
     authority(hop, tool).map_err(|(code, detail)| Judged::denied(code, detail))?;
     Ok(tool)
 }

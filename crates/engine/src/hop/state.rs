@@ -243,10 +243,18 @@ impl Hop {
         self.waits = rows.waits;
     }
 
+    /// Bodies kept for the run, with those that wait to be written (W-165).
+    pub(crate) fn kept_bytes(&self) -> u64 {
+        self.run.budget.body_bytes + self.unwritten()
+    }
+
+    fn unwritten(&self) -> u64 {
+        self.pending.bodies.iter().map(|new| u64::from(new.body.len)).sum()
+    }
+
     /// Results that wait to be written are bounded (C-100).
     pub(crate) async fn flush_if_large(&mut self) -> Result<(), Out> {
-        let waiting: u64 = self.pending.bodies.iter().map(|b| u64::from(b.body.len)).sum();
-        if waiting > UNWRITTEN_BYTES {
+        if self.unwritten() > UNWRITTEN_BYTES {
             self.commit(Act::Record).await?;
         }
         Ok(())

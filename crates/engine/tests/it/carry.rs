@@ -288,3 +288,93 @@ async fn sleeping_parks_and_comes_back_by_itself() {
     assert_eq!(desk.result(&run).await, "\"woke\""); // W-122
     assert!(run.seq >= 1); // R-241
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_can_only_tighten_what_policy_says_of_its_gates() {
+    let desk = Desk::open().await;
+    desk.apply(
+        r#"
+        [[principal]]
+        id = "maria"
+        roles = ["finance", "legal"]
+        [[principal]]
+        id = "rita"
+        roles = ["finance", "legal"]
+        [[principal]]
+        id = "otto"
+        roles = ["finance"]
+        [[policy.rule]]
+        tool = "stasis.gate"
+        outcome = "ask"
+        roles = ["finance"]
+        quorum = 2
+        lease = "2h"
+        "#,
+    )
+    .await;
+    let asked = async |options: &str| {
+        let run = desk.run(&format!("stasis.gate('go on?'{options})"), "{}").await;
+        let asked = desk.asked(run.id).await;
+        desk.engine.cancel(local(), run.id, None).await.expect("cancelled");
+        asked
+    };
+    let hours = |asked: &protocol::approval::Approval| {
+        asked.expires_at.expect("it expires").since(asked.binding.created_at).as_secs() / 3_600
+    };
+    let plain = asked("").await;
+    assert_eq!((plain.obligation.quorum, hours(&plain)), (2, 2));
+    // W-129: less than policy wants is not what it gets.
+    let loose = asked(", quorum=1, lease='9h', roles=['finance']").await;
+    assert_eq!((loose.obligation.quorum, hours(&loose)), (2, 2)); // W-129
+    let tight = asked(", lease='1h', roles=['legal'], on_expiry='fail'").await;
+    assert_eq!((tight.obligation.quorum, hours(&tight)), (2, 1)); // W-129
+    assert_eq!(tight.obligation.on_expiry, protocol::policy::OnExpiry::Fail); // W-129
+    let registry = desk.engine.ledger().registry();
+    let may = |asked: &protocol::approval::Approval, who: &str| {
+        asked.obligation.eligible(&registry.principal(who).expect("a principal"))
+    };
+    assert!(may(&loose, "otto") && may(&tight, "maria") && !may(&tight, "otto")); // W-129
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_policy_of_now_is_what_a_parked_run_meets() {
+    let desk = Desk::open().await;
+    let source = "
+stasis.gate('go on?')
+try:
+    mail.send(to='x')
+except stasis.Denied as error:
+    result = error.code
+";
+    let run = desk.run(source, "{}").await;
+    let gate = desk.asked(run.id).await;
+    desk.apply("[[policy.rule]]\ntool = \"mail.send\"\noutcome = \"deny\"\n").await;
+    desk.decide(gate.id, Verdict::Approve).await.expect("approved");
+    let run = desk.ended(run.id).await;
+    assert_eq!(desk.result(&run).await, "\"policy_denied\""); // R-341
+    assert!(desk.payments.applied().is_empty()); // R-341
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_kept_of_a_run_has_a_limit_that_its_next_call_meets() {
+    let mut setting = Setting::default();
+    setting.limits.run_bytes = 2_000;
+    let desk = Desk::with(setting).await;
+    let source = "
+made = 0
+try:
+    while made < 100:
+        payments.order(order_id=f'{made}' + 'x' * 200)
+        made += 1
+except stasis.BudgetExceeded as error:
+    told = error.code
+try:
+    payments.refund(order_id='a', amount=1)
+except stasis.BudgetExceeded:
+    result = [made, told]
+";
+    let run = desk.run(source, "{}").await;
+    // Arguments and result of one look are about 440 bytes.
+    assert_eq!(desk.result(&run).await, r#"[5,"call_budget_exceeded"]"#); // W-165
+    assert!(desk.payments.applied().is_empty()); // W-165: before it is dispatched
+}

@@ -75,6 +75,9 @@ pub const EFFECT_ATTEMPTS: u32 = 3;
 pub const RETRY_STARTS: u32 = 3;
 /// How long a `pending` lookup is asked again: C-236.
 pub const LOOKUP_PENDING: Duration = DAY;
+/// Bytes of bodies kept for one run, and the most that may be set: W-165.
+pub const RUN_BYTES: u64 = 1 << 30;
+pub const RUN_BYTES_MAX: u64 = 16 << 30;
 /// Results of reads that wait to be written before a commit is made for them: C-100.
 pub const UNWRITTEN_BYTES: u64 = 16 << 20;
 
