@@ -3,28 +3,30 @@
 //! Invariant: a `write`'s handler starts only after its gate is stored, and the guest sees its outcome only after that is
 //! stored too (C-95 to C-98).
 
-use super::line::{self, Errand, Line};
+use super::gate;
+use super::line::{self, Line};
+use super::outcome::{deny, succeed};
 use super::settle;
 use super::state::{Hop, Out};
 use super::turn::Turn;
 use crate::broker::{self, Asked, Judged};
 use crate::clock::monotonic;
 use crate::failpoint;
-use crate::tools::{Dispatch, Ended, Slot};
+use crate::tools::Ended;
 use crate::worker::{Stop, Waiting};
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use protocol::approval::{self, Kind};
-use protocol::call::{Applied, Call, Gate, Identity, Outcome, OutcomeStatus, RecoveryClass, State, ToolRef};
+use protocol::call::{Applied, Call, Identity, RecoveryClass, State, ToolRef};
 use protocol::code::Code;
-use protocol::command::{Act, Answer, Ask, Concluded, Conclusion, Timer};
+use protocol::command::{Act, Ask, Timer};
 use protocol::digest::Digest;
 use protocol::id::CallId;
 use protocol::journal::{Entry, Other};
 use protocol::json::Canonical;
 use protocol::policy::OnExpiry;
-use protocol::tool::{Effect, OnCancel, Recovery};
+use protocol::tool::{Effect, Recovery};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -151,7 +153,7 @@ fn class(recovery: &Recovery) -> RecoveryClass {
 }
 
 /// Judges an accepted call. Defaults that its schema fills in become its arguments, before anything is hashed (C-19).
-fn judge(hop: &mut Hop, drive: &mut Drive, id: CallId, asked: &Canonical) {
+pub(super) fn judge(hop: &mut Hop, drive: &mut Drive, id: CallId, asked: &Canonical) {
     let (judged, arguments) = broker::judge(hop, hop.call(id), asked);
     if let Some(fixed) = arguments.filter(|fixed| fixed != asked) {
         let body = hop.keep(fixed.as_bytes());
@@ -249,7 +251,7 @@ async fn entered_step(hop: &mut Hop, drive: &mut Drive, id: CallId) -> Result<()
             hop.pending.asks.push(ask);
             Ok(())
         }
-        Judged::Allowed => start(hop, drive, id).await,
+        Judged::Allowed => gate::start(hop, drive, id).await,
     }
 }
 
@@ -273,7 +275,7 @@ async fn asked_step(hop: &mut Hop, drive: &mut Drive, id: CallId) -> Result<(), 
             succeed(hop, id, &result, Applied::No, None);
             Ok(())
         }
-        approval::Status::Approved { .. } => start(hop, drive, id).await,
+        approval::Status::Approved { .. } => gate::start(hop, drive, id).await,
         approval::Status::Rejected { .. } => {
             deny(hop, id, Code::ApprovalRejected, "a person said no", Some(verdict.told));
             Ok(())
@@ -335,110 +337,6 @@ pub(super) async fn arguments(hop: &mut Hop, id: CallId) -> Result<Canonical, Ou
     let bytes = hop.body(digest).await?;
     Canonical::from_stored(&bytes)
         .ok_or_else(|| Out::fail(Code::CheckpointInvalid, "checkpoint invalid: arguments are no canonical JSON"))
-}
-
-/// Begins to start a call: what a built-in tool answers at once, else a place in the line for its tool (C-250).
-async fn start(hop: &mut Hop, drive: &mut Drive, id: CallId) -> Result<(), Out> {
-    let call = hop.call(id).clone();
-    let arguments = arguments(hop, id).await?;
-    if let Some(answer) = broker::instant(&call.tool.name, &arguments.value(), hop.inner.now()) {
-        match answer {
-            Ok(result) => succeed(hop, id, &result, Applied::No, None),
-            Err((code, detail)) => fail(hop, id, code, &detail, Applied::No, None),
-        }
-        return Ok(());
-    }
-    let pinned = hop.pinned.clone();
-    let tool = &pinned.tools[&call.tool.name];
-    if let Err(unready) = hop.inner.connectors.ready(&tool.spec, &tool.grant) {
-        deny(hop, id, Code::ToolUnavailable, &unready.detail, None::<()>);
-        return Ok(());
-    }
-    line::enter(hop, drive, id, &call.tool.name, Errand::Start { arguments });
-    Ok(())
-}
-
-/// With a place taken, passes the gate, durable for a `write` and for whatever a person was asked, and starts the handler
-/// (steps 15 and 16).
-pub(super) async fn pass(
-    hop: &mut Hop,
-    drive: &mut Drive,
-    id: CallId,
-    arguments: Canonical,
-    slot: Slot,
-) -> Result<(), Out> {
-    let call = hop.call(id).clone();
-    if let Some(code) = broker::awaits_settling(hop, &call, call.arguments.digest) {
-        deny(hop, id, Code::EffectAmbiguous, &code, None::<()>);
-        return Ok(());
-    }
-    if call.effect == Effect::Write || call.state == State::Asked {
-        let grant = hop.pinned.tools[&call.tool.name].grant_digest;
-        let act = Act::Dispatch { call: id, arguments: arguments.clone(), operands: Vec::new(), grant };
-        failpoint::hit("gate.before");
-        match hop.commit(act).await? {
-            Answer::Dispatched { attempt } => {
-                failpoint::hit("gate.after");
-                let gate = Gate { attempt, at: hop.inner.now(), token: hop.token };
-                hop.call_mut(id).state = State::Dispatched(gate);
-            }
-            Answer::NotDispatched { code: Code::PolicyChanged, .. }
-                if u32::from(call.rounds) < protocol::limits::ASKED_AGAIN =>
-            {
-                ask_anew(hop, drive, id, &arguments);
-                return Ok(());
-            }
-            Answer::NotDispatched { code, detail } => {
-                deny(hop, id, code, &detail, None::<()>);
-                return Ok(());
-            }
-            other => unreachable!("a gate answers whether it was passed: {other:?}"),
-        }
-    } else if monotonic() >= hop.live.stop_at() {
-        return Err(Out::Lost);
-    }
-    handle(hop, drive, id, arguments, slot);
-    Ok(())
-}
-
-/// C-115: the policy now asks for more; the same call asks again, by a new approval. The wait of the old one is taken:
-/// it has brought its answer, and a park on the new one is not satisfied by it.
-fn ask_anew(hop: &mut Hop, drive: &mut Drive, id: CallId, arguments: &Canonical) {
-    if let Some(old) = hop.approval_of(hop.call(id)).map(|approval| approval.wait) {
-        hop.pending.taken.push(old);
-        hop.waits.retain(|wait| wait.id != old);
-    }
-    hop.call_mut(id).state = State::Entered;
-    hop.call_mut(id).rounds += 1;
-    judge(hop, drive, id, arguments);
-}
-
-/// Starts the handler of a call that passed its gate.
-pub(super) fn handle(hop: &Hop, drive: &mut Drive, id: CallId, arguments: Canonical, slot: Slot) {
-    let call = hop.call(id);
-    let key = call.key();
-    let pinned = hop.pinned.clone();
-    let connectors = hop.inner.connectors.clone();
-    let name = call.tool.name.clone();
-    let cut = CancellationToken::new();
-    drive.busy.insert(id);
-    drive.cuts.insert(id, cut.clone());
-    drive.work.push(Box::pin(async move {
-        let tool = &pinned.tools[&name];
-        failpoint::hit("handler.before");
-        let ended = connectors
-            .dispatch(Dispatch {
-                spec: &tool.spec,
-                grant: &tool.grant,
-                arguments: &arguments,
-                key: Some(&key),
-                cancel: cut,
-                slot,
-            })
-            .await;
-        failpoint::hit("handler.after");
-        (id, Done::Handled(ended))
-    }));
 }
 
 async fn work_or_bell(hop: &mut Hop, drive: &mut Drive) -> Result<(), Out> {
@@ -505,7 +403,7 @@ async fn finish_work(hop: &mut Hop, drive: &mut Drive, stop: Stop) -> Result<(),
         return Ok(());
     }
     if stop == Stop::Stopping {
-        cut_short(hop, drive);
+        gate::cut_short(hop, drive);
     }
     while let Some((id, done)) = drive.work.next().await {
         drive.busy.remove(&id);
@@ -517,59 +415,4 @@ async fn finish_work(hop: &mut Hop, drive: &mut Drive, stop: Stop) -> Result<(),
         }
     }
     Ok(())
-}
-
-/// C-22: a cancel cuts the handlers of tools that say so; the others may end within their time.
-fn cut_short(hop: &Hop, drive: &Drive) {
-    let aborts = |id: &CallId| {
-        let tool = hop.pinned.tools.get(&hop.call(*id).tool.name);
-        tool.is_some_and(|tool| tool.spec.on_cancel == OnCancel::Abort)
-    };
-    drive.cuts.iter().filter(|(id, _)| aborts(id)).for_each(|(_, cut)| cut.cancel());
-}
-
-/// The call ends well.
-pub(super) fn succeed(hop: &mut Hop, id: CallId, result: &Canonical, applied: Applied, gate: Option<Gate>) {
-    let body = hop.keep(result.as_bytes());
-    end(hop, id, OutcomeStatus::Ok, None, applied, Some(body), gate);
-}
-
-/// The handler ran, or a lookup or person found out, and it failed.
-pub(super) fn fail(hop: &mut Hop, id: CallId, code: Code, detail: &str, applied: Applied, gate: Option<Gate>) {
-    let body = told(hop, code, &code.title(), Some(detail));
-    end(hop, id, OutcomeStatus::Error, Some(code), applied, Some(body), gate);
-}
-
-/// Nothing ran and, under this call, nothing ever will (C-88).
-pub(super) fn deny(hop: &mut Hop, id: CallId, code: Code, message: &str, detail: Option<impl Serialize>) {
-    let body = told(hop, code, message, detail);
-    end(hop, id, OutcomeStatus::Denied, Some(code), Applied::No, Some(body), None);
-}
-
-/// The body of an outcome that is no result; replay tells it again.
-fn told(hop: &mut Hop, code: Code, message: &str, detail: Option<impl Serialize>) -> protocol::run::Body {
-    #[derive(Serialize)]
-    struct Body<'a, T> {
-        code: &'static str,
-        message: &'a str,
-        detail: Option<T>,
-    }
-    let body = Body { code: code.as_str(), message, detail };
-    let text = protocol::json::to_canonical(&body).unwrap_or_else(|_| Canonical::null());
-    hop.keep(text.as_bytes())
-}
-
-fn end(
-    hop: &mut Hop,
-    id: CallId,
-    status: OutcomeStatus,
-    code: Option<Code>,
-    applied: Applied,
-    body: Option<protocol::run::Body>,
-    gate: Option<Gate>,
-) {
-    let at = hop.inner.now();
-    let outcome = Outcome { status, code, applied, body, gate, at };
-    hop.call_mut(id).state = State::Ended(outcome.clone());
-    hop.conclude(Conclusion { call: id, end: Concluded::Ended(outcome) });
 }

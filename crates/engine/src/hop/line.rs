@@ -3,7 +3,8 @@
 //! A call waits in it beside everything else that its turn does: handlers of the same turn may hold the very places it
 //! waits for. Nothing of the call has started while it is here, and leaving the line leaves nothing behind.
 
-use super::drive::{self, Drive};
+use super::drive::Drive;
+use super::gate;
 use super::settle;
 use super::state::{Hop, Out};
 use crate::tools::Slot;
@@ -45,7 +46,7 @@ pub(super) async fn served(
     slot: Slot,
 ) -> Result<(), Out> {
     match errand {
-        Errand::Start { arguments } => drive::pass(hop, drive, id, arguments, slot).await,
+        Errand::Start { arguments } => gate::pass(hop, drive, id, arguments, slot).await,
         Errand::Again => settle::make_attempt(hop, drive, id, slot).await,
         Errand::Lookup { by, arguments } => {
             settle::look(hop, drive, id, by, arguments, slot);

@@ -6,8 +6,10 @@
 mod checkpoint;
 mod drive;
 mod end;
+mod gate;
 mod line;
 mod open;
+mod outcome;
 mod replay;
 mod script;
 mod settle;

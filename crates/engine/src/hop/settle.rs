@@ -3,8 +3,10 @@
 //! Invariant: nothing but a key, a lookup or a person turns an ambiguous call into anything, and an attempt is stored
 //! before it is made (C-233).
 
-use super::drive::{Done, Drive, arguments, deny, fail, handle, succeed};
+use super::drive::{Done, Drive, arguments};
+use super::gate::handle;
 use super::line::{self, Errand};
+use super::outcome::{deny, fail, succeed};
 use super::state::{Hop, Out};
 use crate::broker::{self, Judged};
 use crate::failpoint;
