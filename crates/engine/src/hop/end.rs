@@ -23,8 +23,9 @@ pub(super) enum Parking {
     NoGuest,
 }
 
-/// Replaying costs about what the guest has run; a thaw costs about this much, in microseconds (W-241).
-const THAW_US: u64 = 3_000;
+/// From how much guest time on a guest is frozen, in microseconds (W-241). Replaying costs about what the guest has run;
+/// freezing and thawing cost some 4 ms together, and 60 KiB on disk for as long as the run waits.
+const FREEZE_FROM_US: u64 = 10_000;
 
 /// E-7: the run waits, and nothing of it stays in this worker.
 pub(super) async fn park(hop: &mut Hop, turn: &Turn, parking: Parking) -> Result<Next, Out> {
@@ -81,7 +82,7 @@ fn open_kinds(hop: &Hop, waits: &[WaitId]) -> BTreeSet<&'static str> {
 /// Freezes the guest where replay would cost more than a thaw; else the journal alone is enough (W-241).
 async fn frozen(hop: &mut Hop, guest: Guest) -> Option<(Snapshot, Option<NewBody>)> {
     hop.charge(guest.active().as_micros() as u64);
-    if hop.charged_us < THAW_US {
+    if hop.charged_us < FREEZE_FROM_US {
         return None;
     }
     let binding =

@@ -194,9 +194,8 @@ async fn a_decision_and_an_expiry_that_meet_leave_one_answer() {
         let (decided, ()) = tokio::join!(desk.decide_as(local(), yes), pass);
         let ended = desk.ended(run).await;
         let events = desk.engine.ledger().events(run, None, 1_000).await.expect("read").expect("a run");
-        let ends = events
-            .iter()
-            .filter(|event| ["approval.approved", "approval.expired"].contains(&event.kind.as_str()));
+        let ends =
+            events.iter().filter(|event| ["approval.approved", "approval.expired"].contains(&event.kind.as_str()));
         assert_eq!(ends.count(), 1); // C-208
         let wanted = if decided.is_ok() { "\"paid\"" } else { "\"expired\"" };
         assert_eq!(desk.result(&ended).await, wanted); // C-208

@@ -336,7 +336,10 @@ async fn a_run_returns_on_the_image_it_was_pinned_to() {
     eventually("the report", async || desk.engine.stuck_known() == 1).await; // W-8
     let stuck = desk.engine.stuck().await.expect("read");
     assert_eq!(stuck.iter().map(|found| found.run.clone()).collect::<Vec<_>>(), [runs[2].to_string()]); // W-8
-    assert!(stuck[0].detail.starts_with("no worker for program@1: no guest image") || stuck[0].detail.contains(&old.to_string())); // W-8
+    assert!(
+        stuck[0].detail.starts_with("no worker for program@1: no guest image")
+            || stuck[0].detail.contains(&old.to_string())
+    ); // W-8
     assert_eq!(desk.engine.blocked(runs[2]).map(|found| found.cause), Some(engine::Cause::WithoutWorker)); // W-8
     assert!(desk.engine.blocked(healthy.id).is_none());
     let told = unavailable(&desk, runs[2]).await; // W-6

@@ -55,12 +55,12 @@ fn rows(desk: &Desk) -> i64 {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_guest_is_frozen_where_replay_would_cost_more_than_a_thaw() {
     let desk = Desk::open().await;
-    for rounds in [0, 0, 1_000, 10_000, 100_000] {
+    for rounds in [0, 0, 1_000, 10_000, 1_000_000] {
         let source = format!("n = sum(range({rounds}))\nstasis.gate('go on?')\nresult = n >= 0");
         let run = desk.run(&source, "{}").await;
         assert!(run.checkpoint.is_some());
         // W-241: what the guest has computed, a replay computes again.
-        assert_eq!(snapshot(&run).is_some(), run.budget.active_us >= 3_000, "{:?}", run.budget);
+        assert_eq!(snapshot(&run).is_some(), run.budget.active_us >= 10_000, "{:?}", run.budget);
         assert_eq!(desk.result(&approved(&desk, run.id).await).await, "true"); // W-241: either way is enough
     }
 
