@@ -108,7 +108,7 @@ fn without_the_image_what_waits_goes_on_waiting() {
     // A decision needs no image; a server without one takes it and leaves the run where it is.
     let server = crate::servers::Server::start(&home, &["serve"]);
     assert_eq!(text(&home.json(0, &["approve", approval]), "/approval/status"), "approved");
-    assert!(text(&home.json(0, &["run", "explain", run]), "/why").contains("nobody here carries runs")); // I-5
+    assert!(text(&home.json(0, &["run", "explain", run]), "/why").contains("the guest image")); // I-5
     drop(server);
     home.env("STASIS_CACHE", &std::env::var("STASIS_CACHE").unwrap_or_default());
     assert_eq!(text(&home.json(0, &["run", "wait", run]), "/run/status"), "done"); // I-69
