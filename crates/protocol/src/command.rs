@@ -333,7 +333,12 @@ pub struct Renew {
 /// What a worker learns about one of its claims.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Renewed {
-    Until { deadline: Time, stopping: bool },
+    Until {
+        deadline: Time,
+        stopping: bool,
+        /// The run's own deadline has passed: its hop ends it.
+        late: bool,
+    },
     StaleClaim,
 }
 

@@ -172,13 +172,10 @@ pub(super) fn judge(hop: &mut Hop, drive: &mut Drive, id: CallId, asked: &Canoni
 /// Drives a turn until it is complete, or until what is left may not wait here any longer.
 pub(super) async fn drive(hop: &mut Hop, drive: &mut Drive) -> Result<Driven, Out> {
     loop {
-        if let Some(stop) = hop.live.stopped() {
+        // What expires with its run is not told to the program as a no: the run has ended.
+        if let Some(stop) = hop.live.stopped().or_else(|| hop.is_late().then_some(Stop::Late)) {
             finish_work(hop, drive, stop).await?;
-            return Err(match stop {
-                Stop::Lost => Out::Lost,
-                Stop::Stopping => Out::Stopping,
-                Stop::Shutdown => Out::Shutdown,
-            });
+            return Err(Out::of(stop));
         }
         for id in drive.turn.calls.clone() {
             step(hop, drive, id).await?;

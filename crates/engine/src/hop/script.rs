@@ -284,11 +284,7 @@ fn image(hop: &Hop) -> Result<sandbox::Sandbox, Out> {
 
 /// The guest was ended from outside: nothing of the program runs any more (W-148).
 pub(super) fn stopped(hop: &Hop) -> Out {
-    match hop.live.stopped() {
-        Some(Stop::Stopping) => Out::Stopping,
-        Some(Stop::Shutdown) => Out::Shutdown,
-        Some(Stop::Lost) | None => Out::Lost,
-    }
+    hop.live.stopped().map_or(Out::Lost, Out::of)
 }
 
 /// Runs the guest live, from request to request.

@@ -112,6 +112,11 @@ impl Hop {
         }
     }
 
+    /// Whether the run's own deadline has passed, by the ledger's clock.
+    pub(crate) fn is_late(&self) -> bool {
+        self.run.deadline.is_some_and(|deadline| self.inner.now() >= deadline)
+    }
+
     fn take_pending(&mut self) -> Progress {
         let mut progress = std::mem::take(&mut self.pending);
         progress.charge.person += std::mem::take(&mut self.person).as_micros() as u64;
@@ -290,6 +295,16 @@ impl Hop {
 }
 
 impl Out {
+    /// What a hop that was told to stop leaves for.
+    pub(crate) fn of(stop: Stop) -> Out {
+        match stop {
+            Stop::Lost => Out::Lost,
+            Stop::Stopping => Out::Stopping,
+            Stop::Late => Out::Fail(Box::new(Failure::deadline())),
+            Stop::Shutdown => Out::Shutdown,
+        }
+    }
+
     pub(crate) fn fail(code: Code, message: impl Into<String>) -> Out {
         Out::Fail(Box::new(Failure { code, message: message.into(), detail: None }))
     }

@@ -69,6 +69,8 @@ pub(crate) struct Waiting {
 pub(crate) enum Stop {
     /// The server shuts down: park or hand back.
     Shutdown,
+    /// The run's own deadline has passed: finish calls in flight, then fail it.
+    Late,
     /// The run is CANCELLING or FAILING: finish calls in flight, then acknowledge.
     Stopping,
     /// The claim is lost, or could not be renewed in time: drop everything, write nothing.

@@ -76,8 +76,11 @@ fn renew(engine: &Arc<Inner>, runtime: &tokio::runtime::Handle) {
     };
     for (hop, (_, renewed)) in hops.iter().zip(answers) {
         match renewed {
-            Renewed::Until { stopping, .. } => {
+            Renewed::Until { stopping, late, .. } => {
                 hop.renewed(sent, patience(engine));
+                if late {
+                    hop.stop(Stop::Late);
+                }
                 if stopping {
                     hop.stop(Stop::Stopping);
                 }

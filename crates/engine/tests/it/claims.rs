@@ -2,6 +2,7 @@
 
 use crate::desk::{Desk, Setting, eventually, local, request};
 use crate::shop::{Reply, Shop};
+use protocol::code::Code;
 use protocol::command::{Command, Reach, Recover};
 use protocol::delivery::Cause;
 use protocol::id::{RunId, WorkerId};
@@ -55,6 +56,27 @@ async fn slow_is_not_dead() {
     shop.release();
     let done = desk.ended(run).await;
     assert_eq!((done.status(), done.seq), (Status::Done, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_past_its_deadline_is_ended_by_its_own_hop() {
+    // A guest that never ends by itself, under a claim that is renewed all the while; and one that waits for a person.
+    for (source, setting) in
+        [("while True: pass", brisk()), ("shop.peek()", Setting { hot: Duration::from_secs(50), ..brisk() })]
+    {
+        let (desk, _shop) = with_shop(setting).await;
+        desk.register(source).await.expect("registered");
+        let deadline = desk.engine.ledger().now() + Duration::from_millis(1_500);
+        let started = engine::StartRun { deadline: Some(deadline), ..request("{}") };
+        let run = desk.engine.start_run(local(), started).await.expect("started").run;
+        let run = desk.ended(run.id).await;
+        assert!(run.finished_at().expect("ended") >= deadline);
+        let failure = run.failure().expect("failed");
+        let told = (failure.code, failure.message.as_str());
+        assert_eq!(told, (Code::RunDeadlineExceeded, "run deadline exceeded"), "{source}");
+        assert_eq!((run.status(), run.seq, run.fence), (Status::Failed, 0, 1), "{source}"); // by its hop
+        assert!(desk.pending(run.id).await.is_empty());
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -22,7 +22,12 @@ pub(super) fn expire(wait: WaitId, rows: Rows, cx: &mut Cx<'_>) -> Decision {
     }
     let row = row.clone();
     let mut change = Change::of(rows, cx.now);
-    end_due(&mut change, &row, cx);
+    // What expires with its run is no answer: the run ends by its own deadline.
+    if change.run().status().is_parked() && change.run().deadline.is_some_and(|deadline| cx.now >= deadline) {
+        fail_parked(&mut change, Failure::deadline(), cx);
+    } else {
+        end_due(&mut change, &row, cx);
+    }
     let run = Box::new(change.run().clone());
     Decision::done(change, Answer::Settled { run, changed: true, repaired: false })
 }

@@ -107,6 +107,7 @@ fn missing(command: &Command) -> Refusal {
 /// A lapsed claim that nobody took over may still be renewed.
 pub fn renew(run: &mut Run, token: u64, renew: &Renew, now: Time) -> Renewed {
     let stopping = run.status().is_stopping();
+    let late = run.deadline.is_some_and(|deadline| now >= deadline);
     let claim = match &mut run.phase {
         Phase::Active { claim, .. } => Some(claim),
         Phase::Stopping { hop, .. } => hop.as_mut(),
@@ -116,7 +117,7 @@ pub fn renew(run: &mut Run, token: u64, renew: &Renew, now: Time) -> Renewed {
         Some(claim) if claim.token == token && claim.worker == renew.worker => {
             claim.deadline = now + renew.ttl;
             claim.renewed_at = now;
-            Renewed::Until { deadline: claim.deadline, stopping }
+            Renewed::Until { deadline: claim.deadline, stopping, late }
         }
         _ => Renewed::StaleClaim,
     }

@@ -40,11 +40,7 @@ pub(super) fn recover(recover: Recover, rows: Rows, cx: &mut Cx<'_>) -> Decision
 
 /// A run whose deadline has passed ends by the edge of its status.
 fn past_deadline(run: &Run, change: &Change) -> Option<Failure> {
-    run.deadline.filter(|deadline| change.now >= *deadline).map(|_| Failure {
-        code: Code::RunDeadlineExceeded,
-        message: "run deadline exceeded".to_owned(),
-        detail: None,
-    })
+    run.deadline.filter(|deadline| change.now >= *deadline).map(|_| Failure::deadline())
 }
 
 fn queued(change: &mut Change, cx: &mut Cx<'_>) -> bool {

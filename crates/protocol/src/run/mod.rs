@@ -257,6 +257,14 @@ pub struct Settings {
     pub separate_requester: bool,
 }
 
+impl Failure {
+    /// That of a run whose own deadline has passed.
+    pub fn deadline() -> Failure {
+        let message = "run deadline exceeded".to_owned();
+        Failure { code: Code::RunDeadlineExceeded, message, detail: None }
+    }
+}
+
 impl Run {
     pub fn status(&self) -> Status {
         self.phase.status()

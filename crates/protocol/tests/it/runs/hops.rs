@@ -144,9 +144,33 @@ fn a_lapsed_claim_that_nobody_took_over_may_do_all_but_pass_a_gate() {
     let claims = vec![(run.id, world.token())];
     let renewal = Renew { worker: worker(1), ttl: TTL, claims };
     let renewed = renew(&mut run, world.token(), &renewal, world.now);
-    assert_eq!(renewed, Renewed::Until { deadline: world.now + TTL, stopping: false });
+    assert_eq!(renewed, Renewed::Until { deadline: world.now + TTL, stopping: false, late: false });
     let second = world.enter(Effect::Write, RecoveryClass::Manual);
     assert_eq!(world.dispatch(second).expect_err("lapsed").code, Code::StaleClaim);
+}
+
+#[test]
+fn a_renewal_says_what_the_hop_has_to_know() {
+    let mut world = World::running_with(|admit| {
+        admit.deadline = Some(protocol::time::Time::from_millis(1_000_000) + TTL);
+    });
+    let told = |world: &World| {
+        let (mut run, token) = (world.run().clone(), world.token());
+        let events = run.events;
+        let renewal = Renew { worker: worker(1), ttl: TTL, claims: vec![(run.id, token)] };
+        let told = renew(&mut run, token, &renewal, world.now);
+        assert_eq!(run.events, events);
+        match told {
+            Renewed::Until { stopping, late, .. } => (stopping, late),
+            Renewed::StaleClaim => panic!("it is the present claim"),
+        }
+    };
+    world.pass(TTL - Duration::from_micros(1));
+    assert_eq!(told(&world), (false, false));
+    world.pass(Duration::from_micros(1));
+    assert_eq!(told(&world), (false, true)); // R-101 R-379
+    world.cancel();
+    assert_eq!(told(&world), (true, true));
 }
 
 #[test]

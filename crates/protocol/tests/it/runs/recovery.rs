@@ -4,7 +4,7 @@ use crate::world::{TTL, World, args, obligation, ok, worker};
 use protocol::approval::{self, Verdict};
 use protocol::call::{RecoveryClass, State};
 use protocol::code::Code;
-use protocol::command::{Act, Answer, Due, Progress, Reach, Timer};
+use protocol::command::{Act, Answer, Command, Due, Progress, Reach, Timer};
 use protocol::delivery::{Cause, Mode};
 use protocol::journal::Entry;
 use protocol::policy::OnExpiry;
@@ -338,6 +338,26 @@ fn a_run_past_its_deadline_ends_by_the_edge_of_its_status() {
     world.recover();
     assert_eq!(world.status(), Status::Failed); // E-4 R-379
     assert_eq!(world.run().failure().map(|f| f.message.as_str()), Some("run deadline exceeded"));
+}
+
+#[test]
+fn a_question_that_expires_with_its_run_is_no_answer() {
+    for by_pass in [false, true] {
+        let mut world = World::running_with(|admit| {
+            admit.deadline = Some(protocol::time::Time::from_millis(1_000_000) + Duration::from_secs(60));
+        });
+        let ask = world.hot(obligation());
+        world.park().expect("parked");
+        assert_eq!(world.approval(ask.id).expires_at, world.run().deadline);
+        world.pass(Duration::from_secs(60));
+        if by_pass {
+            world.recover();
+        } else {
+            world.give(Command::Expire(ask.wait)).expect("due");
+        }
+        let failure = world.run().failure().map(|failure| failure.code);
+        assert_eq!((world.status(), failure), (Status::Failed, Some(Code::RunDeadlineExceeded)));
+    }
 }
 
 #[test]
