@@ -3,14 +3,17 @@
 
 use crate::failure::Failure;
 use crate::inner::Inner;
-use protocol::approval::{Approval, Kind, Verdict};
+use crate::tools::Grant;
+use protocol::approval::{Approval, Binding, Kind, Verdict};
 use protocol::code::Code;
 use protocol::command::{Answer, Answered, Caller, Command, Decide, Decided, Edit};
 use protocol::digest::Digest;
 use protocol::id::ApprovalId;
 use protocol::json::{Canonical, canonicalize};
+use protocol::plan::Plan;
 use protocol::rows::NewBody;
 use protocol::schema::Schema;
+use protocol::tool::ToolSpec;
 
 /// A verdict as a door received it.
 #[derive(Clone, Debug)]
@@ -33,7 +36,7 @@ pub(crate) async fn decide(inner: &Inner, by: Caller, request: DecideRequest) ->
         false => None,
     };
     let edit = match (request.edit, &approval) {
-        (Some(bytes), Some(approval)) => Some(edit(inner, approval, &bytes)?),
+        (Some(bytes), Some(approval)) => Some(edit(inner, approval, &bytes).await?),
         _ => None,
     };
     let answer = match (request.answer, &approval) {
@@ -67,8 +70,8 @@ pub(crate) fn reason(text: Option<&str>) -> Result<Option<NewBody>, Failure> {
     Ok(Some(NewBody::new(reason.as_bytes())))
 }
 
-/// C-173: strict parse, limit and schema of new arguments.
-fn edit(inner: &Inner, approval: &Approval, bytes: &[u8]) -> Result<Edit, Failure> {
+/// C-173: strict parse, limit and schema of new arguments, and whether the connector can send them.
+async fn edit(inner: &Inner, approval: &Approval, bytes: &[u8]) -> Result<Edit, Failure> {
     let refused = |code: Code, detail: String| Failure::refused(Code::EditRefused, format!("{code}: {detail}"));
     let arguments = canonicalize(bytes).map_err(|fault| refused(Code::InvalidJson, fault.to_string()))?;
     let registry = inner.ledger.registry();
@@ -81,9 +84,26 @@ fn edit(inner: &Inner, approval: &Approval, bytes: &[u8]) -> Result<Edit, Failur
         Some((Code::ArgumentsTooLarge, format!("{} > {}", arguments.len(), spec.limits.argument_bytes)))
     } else {
         let at = |v: protocol::schema::Violation| (Code::InvalidArguments, format!("`{}`: {}", v.pointer, v.message));
-        schema.check(&arguments).err().map(at)
+        schema.check(&arguments).err().map(at).or(unfit(inner, binding, &spec, &arguments).await?)
     };
     Ok(Edit { arguments, judged_by: spec.digest(), fault, operands: Vec::new() })
+}
+
+/// What broker step 9 asks the connector, with the grant that the run's plan gives the tool.
+async fn unfit(
+    inner: &Inner,
+    binding: &Binding,
+    spec: &ToolSpec,
+    arguments: &Canonical,
+) -> Result<Option<(Code, String)>, Failure> {
+    let lost = |what: &str| Failure::Corrupt(format!("the {what} of {} cannot be read", binding.tool));
+    let plan = inner.ledger.blob(binding.plan).await?.ok_or_else(|| lost("plan"))?;
+    let plan: Plan = serde_json::from_slice(&plan).map_err(|_| lost("plan"))?;
+    let planned = plan.tools.iter().find(|tool| tool.name == binding.tool).ok_or_else(|| lost("plan"))?;
+    let grant = inner.ledger.blob(planned.grant_digest).await?.ok_or_else(|| lost("grant"))?;
+    let grant = canonicalize(&grant).ok().and_then(|grant| Grant::read(&grant).ok()).ok_or_else(|| lost("grant"))?;
+    let unfit = inner.connectors.fit(spec, &grant, arguments).err();
+    Ok(unfit.map(|unfit| (Code::InvalidArguments, unfit.to_string())))
 }
 
 /// C-172, C-238: a gate's answer fits its form, a result that happened fits the tool's output schema.

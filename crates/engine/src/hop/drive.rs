@@ -402,14 +402,22 @@ async fn finish_work(hop: &mut Hop, drive: &mut Drive, stop: Stop) -> Result<(),
     if stop == Stop::Stopping {
         gate::cut_short(hop, drive);
     }
-    while let Some((id, done)) = drive.work.next().await {
-        drive.busy.remove(&id);
-        if matches!(done, Done::Handled(_) | Done::Looked { .. }) {
-            settle::done(hop, drive, id, done).await?;
+    loop {
+        while let Some((id, done)) = drive.work.next().await {
+            drive.busy.remove(&id);
+            if matches!(done, Done::Handled(_) | Done::Looked { .. }) {
+                settle::done(hop, drive, id, done).await?;
+            }
+            if hop.live.stopped() == Some(Stop::Lost) {
+                return Err(Out::Lost);
+            }
         }
-        if hop.live.stopped() == Some(Stop::Lost) {
-            return Err(Out::Lost);
+        if stop != Stop::Stopping || !settle::look_last(hop, drive).await? {
+            return Ok(());
+        }
+        while let Some((id, errand, slot)) = drive.line.next().await {
+            drive.busy.remove(&id);
+            line::served(hop, drive, id, errand, slot).await?;
         }
     }
-    Ok(())
 }

@@ -239,6 +239,20 @@ async fn lookup(hop: &mut Hop, drive: &mut Drive, id: CallId) -> Result<(), Out>
     }
 }
 
+/// Lookups are still made for a run that stops (C-234), once for each call; what they leave open is asked of people.
+/// Whether one was begun.
+pub(super) async fn look_last(hop: &mut Hop, drive: &mut Drive) -> Result<bool, Out> {
+    const LOOKED: u32 = u32::MAX;
+    for id in drive.turn.calls.clone() {
+        let call = hop.call(id);
+        let open = matches!(call.state, State::Ambiguous(_)) && call.settle.is_none();
+        if open && call.recovery == RecoveryClass::Lookup && drive.attempts.insert(id, LOOKED) != Some(LOOKED) {
+            lookup(hop, drive, id).await?;
+        }
+    }
+    Ok(!drive.line.is_empty())
+}
+
 /// The lookup tool of a call and what it is asked; none where the template finds nothing to ask with.
 async fn looking_up<'a>(
     hop: &mut Hop,

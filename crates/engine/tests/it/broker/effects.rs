@@ -146,6 +146,30 @@ async fn a_lookup_that_is_not_sure_for_a_day_leaves_it_to_a_person() {
     assert_eq!(shop.seen("/order").len(), 1);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_is_cancelled_looks_once_more_before_it_asks_anybody() {
+    let happened = Reply::Says(200, r#"{"outcome":"happened","result":{"order":7}}"#);
+    let pending = Reply::Says(200, r#"{"outcome":"pending"}"#);
+    for (answer, last) in [(happened, Some("main/1 shop.order ok")), (pending, None)] {
+        let (desk, shop) = open(Setting::default()).await;
+        shop.tell("/order", [LOST]);
+        shop.tell("/find", [answer]);
+        let run = desk.begin("shop.order(n=1)\nshop.buy(n=2)", "{}").await;
+        eventually("it is ambiguous", async || {
+            desk.calls(run).await.first().is_some_and(|call| matches!(call.state, State::Ambiguous(_)))
+        })
+        .await;
+        desk.cancel(run).await;
+        let run = desk.ended(run).await;
+        assert_eq!(run.status(), Status::Cancelled);
+        let receipts = receipted(&desk, run.id).await;
+        assert_eq!(receipts[..2], ["main/1 shop.order ambiguous", "engine/1 shop.find ok"]);
+        assert_eq!(receipts.get(2).map(String::as_str), last);
+        assert_eq!(desk.pending(run.id).await.len(), usize::from(last.is_none()));
+        assert!(shop.seen("/buy").is_empty());
+    }
+}
+
 const SLOW: &str = r#"
 [[tool]]
 name = "shop.slow"

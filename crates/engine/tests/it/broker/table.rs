@@ -159,6 +159,30 @@ async fn a_pending_approval_keeps_votes_until_there_are_enough() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_edit_that_could_not_be_sent_is_refused_before_it_is_decided() {
+    let tool = "
+[[tool]]
+name = \"shop.drop\"
+version = \"1\"
+effect = \"write\"
+description = \"Drop one thing\"
+input = { type = \"object\", required = [\"id\"], properties = { id = { type = \"string\" } } }
+http = { method = \"DELETE\", url = \"http://127.0.0.1:9/things/{id}\" }
+approval = { edit = \"yes\" }
+";
+    let (desk, _) = open_with(Setting::default(), tool).await;
+    let run = desk.run("shop.drop(id='one')", "{}").await;
+    let asked = desk.asked(run.id).await;
+    for id in ["", ".", ".."] {
+        let edit = format!(r#"{{"id":"{id}"}}"#);
+        let refused = desk.decide_with(asked.id, Verdict::Approve, Some(&edit)).await.expect_err("no segment");
+        let Failure::Refused(refusal) = refused else { panic!("{refused}") };
+        assert_eq!(refusal.code, Code::EditRefused, "{id:?}"); // C-173
+    }
+    assert_eq!(desk.approval(asked.id).await.binding_digest, asked.binding_digest); // C-173
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_yes_to_arguments_that_changed_after_they_were_shown_is_refused() {
     let (desk, shop, asked) = in_state(State::Pending).await;
     let shown = desk.verdict(asked.id, Verdict::Approve).await;
