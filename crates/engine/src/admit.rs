@@ -84,6 +84,7 @@ pub(crate) async fn start(inner: &Inner, by: Caller, request: StartRun) -> Resul
         deadline: request.deadline,
         labels: request.labels,
         retry_of: request.retry_of,
+        max_queued: inner.settings.max_queued,
         taker: inner.crew.taker(inner),
     };
     match inner.ledger.transact(Command::Admit(Box::new(admit))).await? {

@@ -98,6 +98,8 @@ impl Engine {
         let mut seed = [0; 16];
         crate::inner::fill(&mut seed);
         let seed = u128::from_le_bytes(seed);
+        // The embedded store has one queue and one worker, whose places are its bound.
+        let capacity = config.worker.max_running.map_or(config.capacity, |most| config.capacity.min(most as usize));
         let worker: WorkerId = Ids::new(config.ledger.now(), config.ledger.cell(), seed).mint();
         let inner = Arc::new(Inner {
             image: config.image,
@@ -108,7 +110,7 @@ impl Engine {
             carry: config.carry,
             separate_requester: config.separate_requester,
             worker,
-            crew: Crew::new(config.capacity),
+            crew: Crew::new(capacity),
             pinned: Kept::default(),
             images: Kept::default(),
             recovering: watch::Sender::new(true),

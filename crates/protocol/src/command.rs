@@ -84,6 +84,8 @@ pub struct Admit {
     pub deadline: Option<Time>,
     pub labels: BTreeMap<String, String>,
     pub retry_of: Option<RunId>,
+    /// Most runs that may wait in the queue; none is no bound.
+    pub max_queued: Option<u64>,
     pub taker: Option<Taker>,
 }
 

@@ -82,7 +82,8 @@ fn an_outcome_that_cannot_be_stored_is_not_told_to_the_program() {
     until("the store has met its end", || ready(&socket).is_some_and(|answer| answer.starts_with("HTTP/1.1 503")));
     assert!(story.teller.seen("/tell").is_empty()); // C-94
     story.kill(approving);
-    assert!(story.teller.seen("/tell").is_empty()); // C-94
+    // it could not learn what became of its commit, and neither sent again nor went on.
+    assert_eq!((story.teller.seen("/pay").len(), story.teller.seen("/tell").len()), (1, 0)); // R-113 C-94
     story.teller.release_all();
     let done = story.home.json(0, &["run", "wait", &story.run]);
     assert_eq!(text(&done, "/run/result"), "paid", "{done}"); // C-94: what is stored is read, and the key settles the rest

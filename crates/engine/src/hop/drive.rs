@@ -3,6 +3,7 @@
 //! Invariant: a `write`'s handler starts only after its gate is stored, and the guest sees its outcome only after that is
 //! stored too (C-95 to C-98).
 
+use super::end;
 use super::gate;
 use super::line::{self, Line};
 use super::outcome::{deny, succeed};
@@ -26,6 +27,7 @@ use protocol::id::CallId;
 use protocol::journal::{Entry, Other};
 use protocol::json::Canonical;
 use protocol::policy::OnExpiry;
+use protocol::run::Failure;
 use protocol::tool::{Effect, Recovery};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -169,8 +171,27 @@ pub(super) fn judge(hop: &mut Hop, drive: &mut Drive, id: CallId, asked: &Canoni
     drive.judged.insert(id, judged);
 }
 
-/// Drives a turn until it is complete, or until what is left may not wait here any longer.
+/// Drives a turn until it is complete, or until what is left may not wait here any longer. A turn that fails its run
+/// while calls are in flight does not let go of them.
 pub(super) async fn drive(hop: &mut Hop, drive: &mut Drive) -> Result<Driven, Out> {
+    match go_on(hop, drive).await {
+        Err(Out::Fail(failure)) if drive.turn.calls.iter().any(|id| hop.call(*id).in_flight()) => {
+            Err(fail_beside_calls(hop, drive, *failure).await)
+        }
+        driven => driven,
+    }
+}
+
+/// The failure is stored first and stays what it is; then the hop waits for its calls within their limits, and stores what
+/// came of them. It has still to acknowledge.
+async fn fail_beside_calls(hop: &mut Hop, drive: &mut Drive, failure: Failure) -> Out {
+    match end::fail(hop, failure).await {
+        Ok(()) => finish_work(hop, drive, Stop::Stopping).await.err().unwrap_or(Out::Stopping),
+        Err(out) => out,
+    }
+}
+
+async fn go_on(hop: &mut Hop, drive: &mut Drive) -> Result<Driven, Out> {
     loop {
         // What expires with its run is not told to the program as a no: the run has ended.
         if let Some(stop) = hop.live.stopped().or_else(|| hop.is_late().then_some(Stop::Late)) {

@@ -180,7 +180,7 @@ fn step_failed(hop: &mut Hop, raised: Raised) -> Failure {
 }
 
 /// The run fails in its node.
-async fn fail(hop: &mut Hop, failure: Failure) -> Result<(), Out> {
+pub(super) async fn fail(hop: &mut Hop, failure: Failure) -> Result<(), Out> {
     hop.tell(Kind::NodeFailed, Facts::new().with("code", failure.code.as_str()));
     hop.commit(Act::Fail(failure)).await.map(drop)
 }

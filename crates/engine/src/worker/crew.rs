@@ -89,7 +89,9 @@ impl Crew {
 
     /// This worker, if it has room and carries runs at all.
     pub(crate) fn taker(&self, inner: &Inner) -> Option<Taker> {
-        let able = inner.carry && !inner.stopping.is_cancelled() && self.free() > 0;
+        // Until the first pass is done, claims of a worker that is gone still stand for active runs.
+        let counted = inner.settings.max_running.is_none() || !*inner.recovering.borrow();
+        let able = inner.carry && !inner.stopping.is_cancelled() && counted && self.free() > 0;
         able.then_some(Taker { worker: inner.worker, ttl: inner.settings.claim_ttl })
     }
 

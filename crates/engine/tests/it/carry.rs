@@ -180,7 +180,7 @@ async fn runs_that_wait_in_place_give_way_to_runs_that_have_none() {
     };
     eventually("each run has asked", asked).await; // C-205
     let first = desk.engine.ledger().rows(runs[0]).await.expect("read").expect("a run").run;
-    assert_eq!(first.status(), Status::AwaitingConsent); // C-205: the one that waited longest parked
+    assert_eq!(first.status(), Status::AwaitingConsent); // C-205 R-97: the one that waited longest parked
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,28 +6,31 @@ use crate::command::{Admit, Answer, KnownKey};
 use crate::delivery::{Cause, Delivery, Mode, State};
 use crate::event::{Event, Facts, Kind};
 use crate::id::RunId;
-use crate::limits::{LABELS, NAME_BYTES};
+use crate::limits::{CAPACITY_RETRY, LABELS, NAME_BYTES};
 use crate::principal::Right;
 use crate::refusal::Refusal;
 use crate::rows::{Change, Rows, Set};
 use crate::run::{Budget, Clocks, Head, Phase, Requester, Run, Status};
 
+/// What an admission finds beside its key.
+pub(super) struct Around {
+    /// The run that holds its session.
+    pub(super) session: Option<RunId>,
+    /// How many wait in its queue, where it has a bound for them.
+    pub(super) queued: u64,
+}
+
 /// Admits a run, or answers with the one its key made before.
 ///
 /// Run, delivery 0, key, session slot and event are one commit; where `taker` is given E-3 is chained to it.
-pub(super) fn admit(
-    admit: Admit,
-    known: Option<(KnownKey, Box<Run>)>,
-    session: Option<RunId>,
-    cx: &mut Cx<'_>,
-) -> Decision {
+pub(super) fn admit(admit: Admit, known: Option<(KnownKey, Box<Run>)>, around: Around, cx: &mut Cx<'_>) -> Decision {
     if !admit.by.principal.rights.has(Right::RunsStart) {
         return not_permitted(&admit.by, Right::RunsStart).into();
     }
     if let Some((key, run)) = known {
         return repeat(&admit, key, run);
     }
-    if let Err(refusal) = check(&admit, session, cx) {
+    if let Err(refusal) = check(&admit, &around, cx) {
         return refusal.into();
     }
     let taker = admit.taker;
@@ -54,7 +57,7 @@ fn repeat(admit: &Admit, key: KnownKey, run: Box<Run>) -> Decision {
         .into()
 }
 
-fn check(admit: &Admit, session: Option<RunId>, cx: &Cx<'_>) -> Result<(), Refusal> {
+fn check(admit: &Admit, around: &Around, cx: &Cx<'_>) -> Result<(), Refusal> {
     let key = &admit.pattern.key;
     let Some(workflow) = cx.registry.workflows.get(key) else {
         return Err(
@@ -80,10 +83,20 @@ fn check(admit: &Admit, session: Option<RunId>, cx: &Cx<'_>) -> Result<(), Refus
         return Err(Refusal::new(Code::AuthorityUnavailable, "authority unavailable: expired")
             .hint("register the workflow again to seal a new plan"));
     }
-    if let Some(other) = session {
+    if let Some(other) = around.session {
         return Err(Refusal::new(Code::SessionBusy, format!("session already has an active run: {other}")));
     }
-    Ok(())
+    match admit.max_queued {
+        Some(most) if around.queued >= most => Err(closed(admit, around.queued, most)),
+        _ => Ok(()),
+    }
+}
+
+/// the queue takes no more for now. What returns is never refused: it was admitted already.
+fn closed(admit: &Admit, queued: u64, most: u64) -> Refusal {
+    let detail = format!("{queued} runs wait in the queue `{}`, at most {most} may", admit.queue);
+    let refusal = Refusal::new(Code::CapacityClosed, detail).hint("start it again when some of them have been taken");
+    Refusal { retry_after_ms: Some(CAPACITY_RETRY.as_millis() as u64), ..refusal }
 }
 
 /// What a request says of its run beside the input is kept in the run's row and told with it in every list, so it is short.

@@ -110,6 +110,8 @@ fn still_open(change: &mut Change, approval: &Approval, decide: &Decide, cx: &mu
             late(change, decide, approval.binding_digest);
             Err(expired(approval))
         }
+        // Nobody withdraws the question what became of an effect: one that is closed was given up by a person (C-238).
+        Status::Cancelled { .. } if approval.kind() == Kind::Settle => Err(already(approval)),
         Status::Cancelled { at, by } => {
             let detail = format!("this question was withdrawn by {by} at {}", at.second());
             Err(Refusal::new(Code::ApprovalCancelled, detail))
@@ -152,7 +154,11 @@ fn already(approval: &Approval) -> Refusal {
     let who = approval.standing().last().map(|vote| vote.principal.as_str());
     let at = approval.decided_at();
     let when = at.map_or_else(String::new, |at| format!(" at {}", at.second()));
-    let detail = format!("{} {} this approval{when}.", who.unwrap_or("The runtime"), approval.status.as_str());
+    let who_or = who.unwrap_or("The runtime");
+    let detail = match approval.kind() {
+        Kind::Settle => format!("{who_or} said what became of it{when}."),
+        Kind::Call | Kind::Gate => format!("{who_or} {} this approval{when}.", approval.status.as_str()),
+    };
     Refusal::new(Code::AlreadyDecided, detail).hint(format!("stasis approval show {}", approval.id)).truth(&Truth {
         status: approval.status.as_str(),
         decided_by: who,

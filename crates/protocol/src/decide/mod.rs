@@ -45,6 +45,8 @@ pub enum Loaded {
     New {
         known: Option<(KnownKey, Box<Run>)>,
         session: Option<crate::id::RunId>,
+        /// Runs that wait in its queue; counted only where the admission has a bound for them.
+        queued: u64,
     },
     Rows(Box<Rows>),
 }
@@ -76,7 +78,9 @@ impl From<Refusal> for Decision {
 /// Decides one command on one run.
 pub fn decide(command: Command, loaded: Loaded, cx: &mut Cx<'_>) -> Decision {
     match (command, loaded) {
-        (Command::Admit(admit), Loaded::New { known, session }) => admit::admit(*admit, known, session, cx),
+        (Command::Admit(admit), Loaded::New { known, session, queued }) => {
+            admit::admit(*admit, known, admit::Around { session, queued }, cx)
+        }
         (Command::Claim(claim), Loaded::Rows(rows)) => claim::claim(claim, *rows, cx),
         (Command::Hop(hop), Loaded::Rows(rows)) => hop::hop(*hop, *rows, cx),
         (Command::Decide(decide), Loaded::Rows(rows)) => approval::decide(*decide, *rows, cx),

@@ -77,9 +77,9 @@ fn active(change: &mut Change, reach: Reach, patience: Patience, cx: &mut Cx<'_>
     }
     let asked = settle::unknown_outcomes(change, cx, |call| !settles_itself(call));
     if asked > 0 {
-        park_on(change, |change, wait| wait.is_open() && settles(change, wait));
+        park_on(change, cx, |change, wait| wait.is_open() && settles(change, wait));
     } else if blocked_on_waits(change) {
-        park_on(change, |_, _| true);
+        park_on(change, cx, |_, _| true);
         if change.rows.waits.iter().any(Wait::is_ended) {
             step::member_ended(change, None);
         }
@@ -147,7 +147,7 @@ fn owner_is_sound(change: &Change, wait: &Wait) -> bool {
 }
 
 /// E-11 on the waits that `chosen` picks; other open ones stay `live`.
-fn park_on(change: &mut Change, chosen: impl Fn(&Change, &Wait) -> bool) {
+fn park_on(change: &mut Change, cx: &Cx<'_>, chosen: impl Fn(&Change, &Wait) -> bool) {
     let picked: Vec<_> = change.rows.waits.iter().filter(|w| chosen(change, w)).cloned().collect();
     let on = wait::strongest(picked.iter().map(|w| w.owner)).expect("recovery parks on a wait");
     for wait in picked.iter().filter(|w| w.state == wait::State::Live) {
@@ -155,7 +155,7 @@ fn park_on(change: &mut Change, chosen: impl Fn(&Change, &Wait) -> bool) {
         row.state = wait::State::Parked;
     }
     let ids: Vec<_> = picked.iter().map(|w| w.id).collect();
-    let facts = step::with_waits(Facts::new().with("cause", "recovery"), &ids);
+    let facts = step::with_waits(Facts::new().with("cause", "recovery"), &ids, cx);
     let phase = Phase::Parked { on, mode: WaitMode::Any };
     step::enter(change, Edge(11), phase, Charge::default(), facts);
 }

@@ -12,7 +12,6 @@ use crate::delivery::{Cause, Delivery, Mode, State};
 use crate::digest::Digest;
 use crate::event::{Facts, Kind};
 use crate::id::{CallId, WaitId};
-use crate::limits::{EVENT_TEXT_BYTES, EVENT_WAITS};
 use crate::obligation::{self, Obligation, Subject};
 use crate::rows::{Change, Debt};
 use crate::run::{Charge, Claim, Clock, Edge, End, Failure, Parked, Phase, Status, Stop, WaitMode, edge};
@@ -183,7 +182,7 @@ pub(super) fn stop(change: &mut Change, stop: Stop, edges: StopEdges, charge: Ch
     }
     let facts = match &stop {
         Stop::Cancel { by } => edges.why.with("by", by),
-        Stop::Fail(failure) => failure_facts(failure),
+        Stop::Fail(failure) => failure_facts(failure, cx),
     };
     enter(change, edges.stopping, Phase::Stopping { end: stop, hop }, charge, facts);
     contain(change, cx);
@@ -269,7 +268,7 @@ pub(super) fn finish(change: &mut Change, by: Edge, end: End, charge: Charge, cx
     }
     let facts = match &end {
         End::Done { result } => Facts::new().with("result_digest", result.digest),
-        End::Failed(failure) => failure_facts(failure),
+        End::Failed(failure) => failure_facts(failure, cx),
         End::Cancelled { by } => Facts::new().with("by", by),
     };
     let at = change.now;
@@ -354,16 +353,17 @@ fn ending(approval: Option<&Approval>, status: OutcomeStatus) -> approval::Endin
     }
 }
 
-fn failure_facts(failure: &Failure) -> Facts {
+fn failure_facts(failure: &Failure, cx: &Cx<'_>) -> Facts {
     let text = &failure.message;
-    let short = &text[..text.floor_char_boundary(EVENT_TEXT_BYTES)];
+    let short = &text[..text.floor_char_boundary(cx.limits.event_text())];
     Facts::new().with("code", failure.code.as_str()).with("message", short)
 }
 
 /// Adds the waits of a park to its facts; of more than fit, how many there are.
-pub(super) fn with_waits(facts: Facts, waits: &[WaitId]) -> Facts {
-    let told = facts.list("waits", waits.iter().take(EVENT_WAITS));
-    if waits.len() > EVENT_WAITS { told.number("waits_in_all", waits.len() as u64) } else { told }
+pub(super) fn with_waits(facts: Facts, waits: &[WaitId], cx: &Cx<'_>) -> Facts {
+    let most = cx.limits.event_waits();
+    let told = facts.list("waits", waits.iter().take(most));
+    if waits.len() > most { told.number("waits_in_all", waits.len() as u64) } else { told }
 }
 
 /// The phase of a run parked on these waits.

@@ -109,6 +109,8 @@ pub const WHEN_BYTES: usize = 4_096;
 pub const WHEN_DEPTH: usize = 64;
 /// Bytes of a role, a subject or another name.
 pub const NAME_BYTES: usize = 256;
+/// When a start that found its queue full is worth another try: about as long as a short hop lasts.
+pub const CAPACITY_RETRY: Duration = SECOND;
 /// Labels of a run; each key and value is a name. They are shown with the run in every list.
 pub const LABELS: usize = 64;
 /// Bytes of a reason: as much as a failure's text.
@@ -125,12 +127,9 @@ pub const ASKED_AGAIN: u32 = 3;
 /// Approvals of one batch decision: C-199.
 pub const BATCH_DECISIONS: usize = 100;
 
-// Events. Together they stay within the 8 KiB of R-358, whatever has to be escaped.
-
-/// Bytes of a text among the facts of an event.
-pub const EVENT_TEXT_BYTES: usize = 1_024;
-/// Ids of waits that the event of a park names.
-pub const EVENT_WAITS: usize = 128;
+/// Bytes of the facts of one event, and the least that may be set: R-358.
+pub const FACTS_BYTES: u64 = 8_192;
+pub const FACTS_BYTES_MIN: u64 = 4_096;
 
 // Fixed, whatever the configuration: runs.md section 20.
 

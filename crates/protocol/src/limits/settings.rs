@@ -119,7 +119,7 @@ settings! {
         snapshot_max: u64 as "bytes_text" = 1 << 30;
         /// The text of a failure, and the facts of one event.
         failure_bytes: u64 as "bytes_text" = 4_096;
-        facts_bytes: u64 as "bytes_text" = 8_192;
+        facts_bytes: u64 as "bytes_text" = super::FACTS_BYTES;
     }
 }
 
@@ -165,6 +165,16 @@ impl WorkerSettings {
 }
 
 impl Limits {
+    /// Bytes of a text among the facts of an event: an eighth, since escaping can make it six times as long.
+    pub fn event_text(&self) -> usize {
+        self.facts_bytes as usize / 8
+    }
+
+    /// Ids of waits that the event of a park names: together at most half of its facts.
+    pub fn event_waits(&self) -> usize {
+        self.facts_bytes as usize / 64
+    }
+
     /// What start refuses: limits above what any body, run or plan can have.
     pub fn check(&self) -> Vec<Fault> {
         let body = BODY_BYTES as u64;
@@ -175,16 +185,17 @@ impl Limits {
             ("job_bytes", self.job_bytes, body),
             ("run_bytes", self.run_bytes, super::RUN_BYTES_MAX),
             ("calls", u64::from(self.calls), u64::from(super::CALLS_MAX)),
+            ("facts_bytes", self.facts_bytes, super::FACTS_BYTES),
             ("active_limit", self.active_limit.as_secs(), self.active_limit_max.as_secs()),
             ("active_limit_max", self.active_limit_max.as_secs(), super::ACTIVE_MAX.as_secs()),
         ];
+        let fault =
+            |key: &str, message: String| Fault { pointer: format!("/{key}"), code: Code::ConfigInvalid, message };
         let above = bounds.into_iter().filter(|(_, value, most)| value > most);
-        let fault = |(key, value, most): (&str, u64, u64)| Fault {
-            pointer: format!("/{key}"),
-            code: Code::ConfigInvalid,
-            message: format!("is {value}, at most {most}"),
-        };
-        above.map(fault).collect()
+        let above = above.map(|(key, value, most)| fault(key, format!("is {value}, at most {most}")));
+        let (facts, least) = (self.facts_bytes, super::FACTS_BYTES_MIN);
+        let below = (facts < least).then(|| fault("facts_bytes", format!("is {facts}, at least {least}")));
+        above.chain(below).collect()
     }
 }
 

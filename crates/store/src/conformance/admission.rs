@@ -8,6 +8,7 @@ use protocol::id::{ApprovalId, RunId, WaitId};
 use protocol::run::Status;
 
 use super::world::{World, refused};
+use crate::error::TransactError;
 
 pub async fn a_run_is_there_once_it_is_answered(world: World) {
     let (run, created) = world.admit(world.admission()).await.unwrap();
@@ -140,6 +141,27 @@ pub async fn a_run_keeps_its_queue_and_priority_in_every_delivery(world: World) 
     world.step(&run, progress, act).await.unwrap();
     world.decide(world.verdict(&asked, Verdict::Reject, "bo")).await.unwrap();
     assert_eq!(delivered().await, (run.id, 2, "default".to_owned(), 70));
+}
+
+pub async fn a_full_queue_takes_no_more_and_lets_every_run_return(world: World) {
+    let admit = || Admit { max_queued: Some(2), idempotency_key: Some("key".to_owned()), ..world.admission() };
+    let parked = world.parked().await;
+    world.queued().await;
+    let (first, _) = world.admit(admit()).await.unwrap();
+    let refused = world.ledger.transact(Command::Admit(Box::new(Admit { idempotency_key: None, ..admit() }))).await;
+    let Err(TransactError::Refused(refusal)) = refused else { panic!("{refused:?}") };
+    assert_eq!(refusal.code, Code::CapacityClosed);
+    assert!(refusal.retry_after_ms.is_some_and(|ms| ms > 0), "{refusal:?}"); // a retry time
+    // A repeat is no admission, and who returns was admitted already.
+    assert_eq!(world.admit(admit()).await.unwrap(), (first, false));
+    world.decide(world.verdict(&parked.1, Verdict::Reject, "bo")).await.unwrap();
+    assert_eq!(world.ledger.run(parked.0.id).await.unwrap().unwrap().status(), Status::Queued);
+    let (found, _) = world.ledger.claimable(0, 10).await.unwrap();
+    assert_eq!(found.len(), 3);
+    for one in found.iter().take(2) {
+        world.claim(one.run, one.seq, world.taker()).await.unwrap();
+    }
+    assert!(world.admit(Admit { idempotency_key: None, ..admit() }).await.unwrap().1); // there is room again
 }
 
 /// Runs several at once and gives what each was told.

@@ -42,6 +42,7 @@ macro_rules! conformance_tests {
             a_refusal_changes_nothing_and_writes_no_event
             an_unknown_id_is_refused_alike
             a_caller_that_goes_away_changes_nothing
+            a_full_queue_takes_no_more_and_lets_every_run_return
             a_run_keeps_its_queue_and_priority_in_every_delivery
             of_many_claims_one_wins
             a_claim_hands_out_a_larger_token

@@ -153,6 +153,7 @@ pub(super) struct Table<'c> {
     insert: Statement<'c>,
     update: Statement<'c>,
     renew: Statement<'c>,
+    queued: Statement<'c>,
 }
 
 /// An admission's idempotency key and the digest of its request, as its run's row keeps them.
@@ -178,12 +179,21 @@ impl<'c> Table<'c> {
                 "UPDATE OR FAIL run SET claim_deadline = ?1, claim_renewed_at = ?2
                  WHERE n = ?3 AND claim_worker = ?4 AND fence = ?5",
             )?,
+            queued: db.prepare(
+                "SELECT count(*) FROM run r JOIN pin p ON p.n = r.pin WHERE r.status = 0 AND p.queue = ?1",
+            )?,
         })
     }
 
     pub(super) fn by_id(&mut self, id: RunId, db: &Connection, names: &Names) -> Result<Option<Stored>, Fault> {
         let mut rows = self.by_id.query([id.as_bytes()])?;
         rows.next()?.map(|row| read(row, db, names)).transpose()
+    }
+
+    /// How many runs wait in a queue.
+    pub(super) fn queued(&mut self, queue: &str) -> Result<u64, Fault> {
+        let count: i64 = self.queued.query_row([queue], |row| row.get(0))?;
+        Ok(count as u64)
     }
 
     pub(super) fn by_n(&mut self, n: i64, db: &Connection, names: &Names) -> Result<Option<Stored>, Fault> {

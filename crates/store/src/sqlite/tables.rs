@@ -171,12 +171,16 @@ impl<'c> Tables<'c> {
             Some(session) => self.admission.holder(namespace, session)?.map(RunId::from_bytes),
             None => None,
         };
+        let queued = match admit.max_queued {
+            Some(_) => self.run.queued(&admit.queue)?,
+            None => 0,
+        };
         let hash = match found {
             Some(Found::Free(hash)) => Some(hash),
             _ => None,
         };
         let held = Held { kind: HeldKind::New { hash }, request: Some(admit.request_digest) };
-        Ok((Loaded::New { known, session }, held))
+        Ok((Loaded::New { known, session, queued }, held))
     }
 
     fn earlier(&mut self, n: i64) -> Result<Option<Box<Run>>, Fault> {

@@ -3,6 +3,7 @@
 
 mod dispatch;
 mod effects;
+mod fails;
 mod identity;
 mod room;
 mod steps;

@@ -1,7 +1,7 @@
 //! Checkpoints as hops write them, and what comes of one that is lost, damaged, or not the run's.
 
-use super::scribe::{Scribe, at_rest, log, tamper};
-use crate::desk::{Desk, Setting, eventually, local, request};
+use super::scribe::{Scribe, admit_until, at_rest, log, tamper};
+use crate::desk::{Desk, Setting, eventually, local, manual, request};
 use protocol::approval::{Kind, Verdict};
 use protocol::code::Code;
 use protocol::command::NewCheckpoint;
@@ -11,6 +11,7 @@ use protocol::run::{Run, Status};
 use serde_json::{Value, json};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 const PROGRAM: &str = r#"
@@ -25,7 +26,12 @@ async fn answered(checkpoint: impl FnOnce(&Scribe<'_>) -> NewCheckpoint) -> (Des
     let desk = Desk::with(Setting::idle()).await;
     desk.register(PROGRAM).await.expect("registered");
     let run = desk.engine.start_run(local(), request("{}")).await.expect("started").run.id;
-    let mut scribe = Scribe::claim(&desk, run).await;
+    answer_one(&desk, run, checkpoint).await;
+    (desk, run)
+}
+
+async fn answer_one(desk: &Desk, run: RunId, checkpoint: impl FnOnce(&Scribe<'_>) -> NewCheckpoint) {
+    let mut scribe = Scribe::claim(desk, run).await;
     scribe.start().batch(2);
     for n in [1, 2] {
         let gate = scribe.call(n, "stasis.gate", &json!({"title": n.to_string()}).to_string());
@@ -35,7 +41,6 @@ async fn answered(checkpoint: impl FnOnce(&Scribe<'_>) -> NewCheckpoint) -> (Des
     scribe.park(checkpoint).await;
     let first = desk.pending(run).await.remove(0);
     desk.decide(first.id, Verdict::Approve).await.expect("approved");
-    (desk, run)
 }
 
 /// How the run ended that met its stored state in a new engine.
@@ -82,7 +87,7 @@ async fn a_sound_checkpoint_is_gone_on_from() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_checkpoint_that_is_not_the_runs_own_and_sound_is_invalid() {
     type Edit = fn(&mut Value);
-    let table: [(Edit, &str); 13] = [
+    let table: [(Edit, &str); 16] = [
         (|b| b["format"] = json!("stasis.checkpoint.v9"), "unknown format stasis.checkpoint.v9"),
         (|b| b["run"] = json!("run_01m8p996d1e00admyxjq8zz85h"), "it belongs to another run, number or pattern"),
         (|b| b["n"] = json!(7), "it belongs to another run, number or pattern"),
@@ -92,7 +97,10 @@ async fn a_checkpoint_that_is_not_the_runs_own_and_sound_is_invalid() {
             "its schema is stasis.script.v9, its header says stasis.script.v1",
         ),
         (|b| b["entries"] = json!([]), "no resumable entry"),
-        (|b| b["entries"][1]["status"] = json!("success"), "no resumable entry"),
+        (|b| b["entries"][1]["status"] = json!("success"), "no resumable entry"), // R-122: only from `created`
+        (|b| b["entries"][1]["status"] = json!("running"), "no resumable entry"), // R-122
+        (|b| b["entries"][1]["status"] = json!("error"), "no resumable entry"),   // R-122
+        (|b| b["entries"][1]["status"] = json!("suspended"), "no resumable entry"), // R-122
         (|b| b["entries"][0]["status"] = json!("created"), "more than one resumable entry"),
         (|b| b["waits"] = json!([]), "its waits differ from its entry's"),
         (
@@ -169,6 +177,31 @@ async fn the_pin_is_looked_at_first_and_the_checkpoint_before_its_journal() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn authority_is_looked_at_after_the_checkpoint_and_before_any_wait() {
+    let ends = async |checkpoint: fn(&Scribe<'_>) -> NewCheckpoint, lost: bool| {
+        let (setting, clock) = manual();
+        let desk = Desk::with(Setting { carry: false, ..setting.clone() }).await;
+        desk.register(PROGRAM).await.expect("registered");
+        let run = admit_until(&desk, desk.engine.ledger().now() + Duration::from_secs(60)).await;
+        answer_one(&desk, run, checkpoint).await;
+        if lost {
+            tamper(&desk, "DELETE FROM checkpoint");
+        }
+        clock.fetch_add(60_000_000, Ordering::SeqCst);
+        let desk = desk.reopen(setting).await;
+        let failure = desk.stopped(run).await.failure().expect("failed").clone();
+        assert!(log(&desk, run).await.is_empty()); // R-109: no guest was made
+        (failure.code, failure.message)
+    };
+    let sound: fn(&Scribe<'_>) -> NewCheckpoint = |scribe| scribe.checkpoint(|_| ());
+    let expired = (Code::AuthorityUnavailable, "authority unavailable: expired".to_owned());
+    assert_eq!(ends(sound, false).await, expired); // R-109 R-336
+    assert_eq!(ends(sound, true).await, (Code::StasisLost, "stasis lost".to_owned())); // R-109
+    let empty = |scribe: &Scribe<'_>| scribe.checkpoint(|body| body["entries"] = json!([]));
+    assert_eq!(ends(empty, false).await, invalid("no resumable entry")); // R-109
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_store_that_gives_no_answer_is_not_an_absent_checkpoint() {
     let (desk, run) = answered(|scribe| scribe.checkpoint(|_| ())).await;
     let mut setting = Setting::default();
@@ -233,6 +266,7 @@ async fn a_park_marks_the_interrupted_entry_and_appends_the_one_to_resume() {
     let state = json!({"blocked": [calls[0].id]});
     let entry = |id: u32, status: &str, waits: Value| json!({"kind": "node", "id": id, "seq": 0, "node": "body", "state": state, "status": status, "waits": waits});
     // R-123 R-124: one node `body`; the interrupted entry is suspended, a fresh one names the exact waits.
+    // R-120: and these are all the fields of an entry.
     assert_eq!(body["entries"], json!([entry(1, "suspended", json!([])), entry(2, "created", json!([waits[0].id]))]));
     let first = desk.pending(run.id).await.remove(0);
     desk.decide(first.id, Verdict::Approve).await.expect("approved");

@@ -2,18 +2,22 @@
 //!
 //! So a journal, checkpoint or snapshot can be made that is stored whole and under its right digest, and is wrong.
 
-use crate::desk::{Desk, eventually};
+use crate::desk::{Desk, eventually, local};
 use protocol::call::{Applied, Call, Identity, Outcome, OutcomeStatus, RecoveryClass, State, ToolRef};
-use protocol::command::{Act, Answer, Ask, Claim, Command, Concluded, Conclusion, Hop, NewCheckpoint, Progress, Taker};
+use protocol::command::{
+    Act, Admit, Answer, Ask, Claim, Command, Concluded, Conclusion, Hop, NewCheckpoint, Progress, Taker,
+};
 use protocol::digest::Digest;
 use protocol::id::{CallId, Ids, RunId, WaitId, WorkerId};
 use protocol::journal::{Entropy, Entry, Other};
 use protocol::json::{Canonical, canonicalize};
 use protocol::policy::Terms;
 use protocol::rows::NewBody;
-use protocol::run::{Head, Phase, Run, Snapshot, WaitMode};
+use protocol::run::{Head, PatternRef, Phase, Run, Settings, Snapshot, WaitMode};
+use protocol::time::Time;
 use protocol::tool::ToolSpec;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -195,6 +199,37 @@ impl<'d> Scribe<'d> {
         self.write(Act::Park { checkpoint, mode: WaitMode::Any, taker: None }).await;
         assert!(matches!(self.run.phase, Phase::Parked { .. }));
     }
+}
+
+/// Admits a run of the registered program under a plan that ends at `end`; no script can seal such a plan.
+pub(crate) async fn admit_until(desk: &Desk, end: Time) -> RunId {
+    let ledger = desk.engine.ledger();
+    let registry = ledger.registry();
+    let workflow = &registry.workflows["program"];
+    let pattern = workflow.active().expect("a registered program");
+    let admit = Admit {
+        by: local(),
+        run: Ids::new(ledger.now(), 0, 0xad_317).mint(),
+        pattern: PatternRef { key: "program".to_owned(), revision: pattern.revision, digest: pattern.digest },
+        kind: pattern.manifest.kind,
+        plan: pattern.manifest.plan,
+        input: NewBody::new(&b"{}"[..]),
+        settings: Settings { not_after: Some(end), separate_requester: false, ..workflow.settings },
+        acts_for: None,
+        idempotency_key: None,
+        request_digest: Digest::of("a request"),
+        queue: "default".to_owned(),
+        priority: 50,
+        session: None,
+        deadline: None,
+        labels: BTreeMap::new(),
+        retry_of: None,
+        max_queued: None,
+        taker: None,
+    };
+    let run = admit.run;
+    ledger.transact(Command::Admit(Box::new(admit))).await.expect("admitted");
+    run
 }
 
 fn spec(desk: &Desk, tool: &str) -> Arc<ToolSpec> {

@@ -121,7 +121,7 @@ fn park(
         let row = change.rows.waits.edit(id).expect("listed above");
         row.state = wait::State::Parked;
     }
-    let facts = step::with_waits(told, &change.rows.waits.keys(|_| true));
+    let facts = step::with_waits(told, &change.rows.waits.keys(|_| true), cx);
     step::enter(change, Edge(7), Phase::Parked { on, mode }, charge, facts);
     Ok(())
 }

@@ -163,12 +163,15 @@ fn what_is_no_failure_of_a_run_leaves_it_going() {
 
 #[test]
 fn a_long_text_of_a_failure_fits_into_its_event() {
-    let mut world = World::running();
-    let failure = Failure { code: Code::StepFailed, message: "\u{1}".repeat(4_096), detail: None };
-    world.hop(Progress::default(), Act::Fail(failure.clone())).expect("failed");
-    assert_eq!(world.run().failure(), Some(&failure));
-    let facts = &world.events.last().expect("events").facts;
-    assert!(facts.len() <= 8_192, "{}", facts.len());
+    for limit in [8_192, 4_096] {
+        let mut world = World::running();
+        world.limits.facts_bytes = limit;
+        let failure = Failure { code: Code::StepFailed, message: "\u{1}".repeat(4_096), detail: None };
+        world.hop(Progress::default(), Act::Fail(failure.clone())).expect("failed");
+        assert_eq!(world.run().failure(), Some(&failure));
+        let facts = &world.events.last().expect("events").facts;
+        assert!(facts.len() > limit as usize / 2 && facts.len() <= limit as usize, "{}", facts.len());
+    }
 }
 
 #[test]

@@ -35,6 +35,28 @@ fn an_unknown_outcome_is_ambiguous_until_a_person_says() {
 }
 
 #[test]
+fn who_answers_after_the_question_was_given_up_is_told_by_whom() {
+    let mut world = World::running();
+    let id = world.in_flight(RecoveryClass::Manual);
+    world.lapse();
+    let question = world.calls[&id].settle.expect("asked");
+    world.verdict("ana", question, Verdict::GiveUp).expect("given up");
+    let (status, decided_at) = (world.status(), world.now);
+    world.pass(Duration::from_secs(5));
+    for verdict in [Verdict::DidNotHappen, Verdict::GiveUp] {
+        let late = world.verdict("ben", question, verdict).expect_err("ana was first");
+        assert_eq!(late.code, Code::AlreadyDecided);
+        let truth = late.truth.expect("who won").value();
+        assert_eq!(truth.get("decided_by").and_then(|who| who.as_str()), Some("ana"));
+        let at = truth.get("decided_at").and_then(|at| at.as_str()).map(str::to_owned);
+        assert_eq!(at, Some(decided_at.to_string()));
+        assert_eq!(world.kinds(world.events.len() - 1), ["attempt.refused"]);
+    }
+    world.verdict("ana", question, Verdict::GiveUp).expect("the same word again");
+    assert!(matches!(world.calls[&id].state, State::Ambiguous(_)) && world.status() == status);
+}
+
+#[test]
 fn did_not_happen_sends_nothing_again() {
     let mut world = World::running();
     let id = world.in_flight(RecoveryClass::Manual);

@@ -121,7 +121,7 @@ impl World {
     fn load(&self, command: &Command) -> Loaded {
         let Some(rows) = &self.rows else {
             return match command {
-                Command::Admit(_) => Loaded::New { known: None, session: None },
+                Command::Admit(_) => Loaded::New { known: None, session: None, queued: 0 },
                 _ => Loaded::Missing,
             };
         };
@@ -129,7 +129,8 @@ impl World {
             let key = KnownKey { run: rows.run.id, request_digest: Digest::of("request") };
             let known = admit.idempotency_key.is_some().then(|| (key, Box::new(rows.run.clone())));
             let session = rows.run.session.as_ref().filter(|_| !rows.run.status().is_final()).map(|_| rows.run.id);
-            return Loaded::New { known, session };
+            let queued = u64::from(rows.run.status() == Status::Queued);
+            return Loaded::New { known, session, queued };
         }
         let mut rows = rows.clone();
         if let Command::Decide(decide) = command {

@@ -94,6 +94,7 @@ impl World {
             deadline: None,
             labels: BTreeMap::new(),
             retry_of: None,
+            max_queued: None,
             taker: None,
         };
         change(&mut admit);
