@@ -16,7 +16,7 @@ use crate::waiting::{self, Until};
 use crate::worker::{self, Crew, Renewer, Stop};
 use crate::{
     apply,
-    maintenance::{self, Health, Pass, Stuck},
+    maintenance::{self, Finding, Health, Pass, Stuck},
 };
 use protocol::command::{Answer, Caller, Cancel, Command, Decided};
 use protocol::id::{Ids, RunId, TokenId, WorkerId};
@@ -115,6 +115,7 @@ impl Engine {
             images: Kept::default(),
             recovering: watch::Sender::new(true),
             health: Health::default(),
+            finding: Finding::default(),
             relays: Relays::default(),
             stopping: CancellationToken::new(),
             tasks: TaskTracker::new(),

@@ -2,7 +2,7 @@
 
 use crate::engine::Image;
 use crate::failure::Failure;
-use crate::maintenance::Health;
+use crate::maintenance::{Finding, Health};
 use crate::pinned::Pinned;
 use crate::tend::Relays;
 use crate::tools::Connectors;
@@ -41,6 +41,7 @@ pub(crate) struct Inner {
     /// Until the first recovery pass is done.
     pub(crate) recovering: watch::Sender<bool>,
     pub(crate) health: Health,
+    pub(crate) finding: Finding,
     pub(crate) relays: Relays,
     pub(crate) stopping: CancellationToken,
     pub(crate) tasks: TaskTracker,

@@ -2,7 +2,7 @@
 
 use crate::engine::Image;
 use crate::inner::{Inner, Kept};
-use crate::maintenance::Health;
+use crate::maintenance::{Finding, Health};
 use crate::tend::Relays;
 use crate::tools::{Connectors, Surroundings};
 use crate::worker::Crew;
@@ -45,6 +45,7 @@ impl Bench {
             images: Kept::default(),
             recovering: watch::Sender::new(true),
             health: Health::default(),
+            finding: Finding::default(),
             relays: Relays::default(),
             stopping: CancellationToken::new(),
             tasks: TaskTracker::new(),

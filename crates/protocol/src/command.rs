@@ -29,6 +29,8 @@ pub enum Command {
     Expire(WaitId),
     Cancel(Cancel),
     Recover(Recover),
+    /// What the engine found out about a call that no hop has any more.
+    Found(Box<Found>),
     /// Cleanup of a final run that is done.
     Clean {
         run: RunId,
@@ -315,6 +317,19 @@ pub struct Patience {
     pub beyond_tool_limit: Duration,
 }
 
+/// What became of a write in flight of a stopping run whose hop is gone, as far as its lookup could tell.
+#[derive(Clone, Debug)]
+pub struct Found {
+    pub run: RunId,
+    pub call: CallId,
+    /// The engine's own call that asked, and how that ended; none where nothing could be asked.
+    pub by: Option<(crate::call::Call, Outcome)>,
+    /// None: nobody could tell, and a person is asked.
+    pub outcome: Option<Outcome>,
+    pub patience: Patience,
+    pub bodies: Vec<NewBody>,
+}
+
 /// Which claims recovery may take over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reach {
@@ -396,6 +411,7 @@ impl Command {
             Command::Expire(wait) => Subject::Wait(*wait),
             Command::Cancel(cancel) => Subject::Run(cancel.run),
             Command::Recover(recover) => Subject::Run(recover.run),
+            Command::Found(found) => Subject::Run(found.run),
             Command::Clean { run, .. } => Subject::Run(*run),
         }
     }

@@ -3,7 +3,7 @@
 //! Invariant: a `write`'s handler starts only after its gate is stored, and the guest sees its outcome only after that is
 //! stored too (C-95 to C-98).
 
-use super::end;
+use super::drain;
 use super::gate;
 use super::line::{self, Line};
 use super::outcome::{deny, succeed};
@@ -27,7 +27,6 @@ use protocol::id::CallId;
 use protocol::journal::{Entry, Other};
 use protocol::json::Canonical;
 use protocol::policy::OnExpiry;
-use protocol::run::Failure;
 use protocol::tool::{Effect, Recovery};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -176,18 +175,9 @@ pub(super) fn judge(hop: &mut Hop, drive: &mut Drive, id: CallId, asked: &Canoni
 pub(super) async fn drive(hop: &mut Hop, drive: &mut Drive) -> Result<Driven, Out> {
     match go_on(hop, drive).await {
         Err(Out::Fail(failure)) if drive.turn.calls.iter().any(|id| hop.call(*id).in_flight()) => {
-            Err(fail_beside_calls(hop, drive, *failure).await)
+            Err(drain::fail_beside_calls(hop, drive, *failure).await)
         }
         driven => driven,
-    }
-}
-
-/// The failure is stored first and stays what it is; then the hop waits for its calls within their limits, and stores what
-/// came of them. It has still to acknowledge.
-async fn fail_beside_calls(hop: &mut Hop, drive: &mut Drive, failure: Failure) -> Out {
-    match end::fail(hop, failure).await {
-        Ok(()) => finish_work(hop, drive, Stop::Stopping).await.err().unwrap_or(Out::Stopping),
-        Err(out) => out,
     }
 }
 
@@ -195,7 +185,7 @@ async fn go_on(hop: &mut Hop, drive: &mut Drive) -> Result<Driven, Out> {
     loop {
         // What expires with its run is not told to the program as a no: the run has ended.
         if let Some(stop) = hop.live.stopped().or_else(|| hop.is_late().then_some(Stop::Late)) {
-            finish_work(hop, drive, stop).await?;
+            drain::finish_work(hop, drive, stop).await?;
             return Err(Out::of(stop));
         }
         for id in drive.turn.calls.clone() {
@@ -411,34 +401,4 @@ fn hot_window(hop: &Hop, drive: &Drive) -> Duration {
     let asked = drive.turn.calls.iter().filter_map(|id| hop.approval_of(hop.call(*id)));
     let wanted = asked.filter_map(|a| a.obligation.hot_ms).min().map(Duration::from_millis);
     wanted.map_or(hop.inner.hot_window, |wanted| wanted.min(hop.inner.hot_window))
-}
-
-/// What runs may end: a lost claim drops it, anything else waits for it and stores what came. Nothing
-/// starts any more.
-async fn finish_work(hop: &mut Hop, drive: &mut Drive, stop: Stop) -> Result<(), Out> {
-    drive.line.clear();
-    if stop == Stop::Lost {
-        return Ok(());
-    }
-    if stop == Stop::Stopping {
-        gate::cut_short(hop, drive);
-    }
-    loop {
-        while let Some((id, done)) = drive.work.next().await {
-            drive.busy.remove(&id);
-            if matches!(done, Done::Handled(_) | Done::Looked { .. }) {
-                settle::done(hop, drive, id, done).await?;
-            }
-            if hop.live.stopped() == Some(Stop::Lost) {
-                return Err(Out::Lost);
-            }
-        }
-        if stop != Stop::Stopping || !settle::look_last(hop, drive).await? {
-            return Ok(());
-        }
-        while let Some((id, errand, slot)) = drive.line.next().await {
-            drive.busy.remove(&id);
-            line::served(hop, drive, id, errand, slot).await?;
-        }
-    }
 }

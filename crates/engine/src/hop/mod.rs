@@ -4,8 +4,10 @@
 //! ledger says plus what rides with the next commit. A hop that lost its claim writes nothing more.
 
 mod checkpoint;
+mod drain;
 mod drive;
 mod end;
+mod find;
 mod gate;
 mod line;
 mod open;
@@ -16,6 +18,7 @@ mod settle;
 mod state;
 mod turn;
 
+pub(crate) use find::find;
 pub(crate) use state::{Hop, Out};
 
 use crate::inner::Inner;

@@ -254,7 +254,7 @@ pub(super) async fn look_last(hop: &mut Hop, drive: &mut Drive) -> Result<bool, 
 }
 
 /// The lookup tool of a call and what it is asked; none where the template finds nothing to ask with.
-async fn looking_up<'a>(
+pub(super) async fn looking_up<'a>(
     hop: &mut Hop,
     tools: &'a BTreeMap<String, PinnedTool>,
     call: &Call,
@@ -266,7 +266,7 @@ async fn looking_up<'a>(
     Ok(tools.get(&followup.tool).zip(filled.ok()))
 }
 
-fn own_call(hop: &mut Hop, tool: &PinnedTool, filled: &Canonical) -> Call {
+pub(super) fn own_call(hop: &mut Hop, tool: &PinnedTool, filled: &Canonical) -> Call {
     hop.engine_calls += 1;
     let body = hop.keep(filled.as_bytes());
     Call {
@@ -306,62 +306,76 @@ pub(super) fn look(hop: &Hop, drive: &mut Drive, id: CallId, by: CallId, argumen
 
 /// The lookup has its own outcome, and tells that of the call.
 async fn looked(hop: &mut Hop, drive: &mut Drive, id: CallId, by: CallId, ended: Ended) -> Result<(), Out> {
-    let answer = match ended.outcome {
-        Outcome::Ok { result } => {
-            let own = hop.call(by).clone();
-            match result_fits(hop, &own, &result) {
-                Ok(()) => {
-                    succeed(hop, by, &result, Applied::No, None);
-                    Some(result.value())
-                }
-                Err((code, detail)) => {
-                    fail(hop, by, code, &detail, Applied::No, None);
-                    None
-                }
-            }
-        }
-        Outcome::Error { code, detail, .. } => {
-            fail(hop, by, code, &detail, Applied::No, None);
-            None
-        }
-        Outcome::Ambiguous { detail } => {
-            fail(hop, by, Code::HandlerError, &detail, Applied::No, None);
-            None
-        }
-    };
-    found(hop, drive, id, answer).await
-}
-
-/// `{"outcome": "happened", "result": ...}`, `did_not_happen`, `pending` or `unknown`.
-async fn found(hop: &mut Hop, drive: &mut Drive, id: CallId, answer: Option<Value>) -> Result<(), Out> {
-    let gate = hop.call(id).gate().cloned();
-    let said = answer.as_ref().and_then(|a| a.get("outcome")).and_then(Value::as_str);
-    match said {
-        Some("happened") => {
-            let result = answer.as_ref().and_then(|a| a.get("result"));
-            let result = result.and_then(|r| r.canonical().ok()).unwrap_or_else(Canonical::null);
-            let call = hop.call(id).clone();
-            match result_fits(hop, &call, &result) {
-                Ok(()) => succeed(hop, id, &result, Applied::Yes, gate),
-                Err((code, detail)) => fail(hop, id, code, &detail, Applied::Yes, gate),
-            }
-        }
-        Some("did_not_happen") => {
-            let code = Code::EffectNotExecuted;
-            fail(hop, id, code, "the lookup found that it did not happen", Applied::No, gate);
-        }
-        Some("pending") if !stopping(hop) => return ask_later(hop, drive, id).await,
+    match said(hop, id, by, ended) {
+        Said::Known => {}
+        Said::Pending if !stopping(hop) => return ask_later(hop, drive, id).await,
         // It could not be asked: tried again soon, and not for ever.
-        None if !stopping(hop) => {
+        Said::Nothing if !stopping(hop) => {
             hop.commit(Act::Record).await?;
             pause(drive, id);
             return Ok(());
         }
-        None | Some("pending") => {}
-        Some(_) => return ask(hop, id).await,
+        Said::Pending | Said::Nothing => {}
+        Said::Unknown => return ask(hop, id).await,
     }
     hop.commit(Act::Record).await?;
     Ok(())
+}
+
+/// What a lookup said of a call.
+pub(super) enum Said {
+    /// What became of it; the call has ended.
+    Known,
+    /// Not yet.
+    Pending,
+    /// That it does not know, and will not.
+    Unknown,
+    /// It could not be asked, or gave no answer.
+    Nothing,
+}
+
+/// Ends the lookup `by`, and the call `id` if that is what it said: `{"outcome": "happened", "result": ...}`,
+/// `did_not_happen`, `pending` or `unknown`.
+pub(super) fn said(hop: &mut Hop, id: CallId, by: CallId, ended: Ended) -> Said {
+    let answer = match ended.outcome {
+        Outcome::Ok { result } => match result_fits(hop, &hop.call(by).clone(), &result) {
+            Ok(()) => {
+                succeed(hop, by, &result, Applied::No, None);
+                result.value()
+            }
+            Err((code, detail)) => {
+                fail(hop, by, code, &detail, Applied::No, None);
+                return Said::Nothing;
+            }
+        },
+        Outcome::Error { code, detail, .. } => {
+            fail(hop, by, code, &detail, Applied::No, None);
+            return Said::Nothing;
+        }
+        Outcome::Ambiguous { detail } => {
+            fail(hop, by, Code::HandlerError, &detail, Applied::No, None);
+            return Said::Nothing;
+        }
+    };
+    let gate = hop.call(id).gate().cloned();
+    match answer.get("outcome").and_then(Value::as_str) {
+        Some("happened") => {
+            let result = answer.get("result").and_then(|r| r.canonical().ok()).unwrap_or_else(Canonical::null);
+            match result_fits(hop, &hop.call(id).clone(), &result) {
+                Ok(()) => succeed(hop, id, &result, Applied::Yes, gate),
+                Err((code, detail)) => fail(hop, id, code, &detail, Applied::Yes, gate),
+            }
+            Said::Known
+        }
+        Some("did_not_happen") => {
+            let code = Code::EffectNotExecuted;
+            fail(hop, id, code, "the lookup found that it did not happen", Applied::No, gate);
+            Said::Known
+        }
+        Some("pending") => Said::Pending,
+        Some(_) => Said::Unknown,
+        None => Said::Nothing,
+    }
 }
 
 /// Nothing new is begun for a run that stops; its question is then asked of people by what stopped it.

@@ -10,6 +10,7 @@ mod tests;
 
 pub(crate) use health::Health;
 pub use health::{Cause, Stuck};
+pub(crate) use sweep::Finding;
 pub use sweep::Pass;
 
 use crate::failure::Failure;

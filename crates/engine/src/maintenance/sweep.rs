@@ -4,12 +4,14 @@
 //! A row that was handled is gone at the next look; one that stayed is still at the front, so a page begins as
 //! many rows further on as stayed, and at the front again once the end of the list was seen.
 
+use crate::hop;
 use crate::inner::Inner;
 use crate::worker;
 use futures_util::future::join_all;
 use protocol::command::{Answer, Command, Reach, Recover};
 use protocol::id::RunId;
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use store::{Due, TransactError};
 
 /// What one pass did.
@@ -59,6 +61,31 @@ struct Sweep {
     more: bool,
 }
 
+/// Runs whose calls are being looked for, so that no pass begins it twice.
+#[derive(Default)]
+pub(crate) struct Finding(Mutex<BTreeSet<RunId>>);
+
+/// A run's calls are being looked for, for as long as this is held.
+struct Looking(Arc<Inner>, RunId);
+
+impl Looking {
+    fn begin(inner: &Arc<Inner>, run: RunId) -> Option<Looking> {
+        inner.finding.lock().insert(run).then(|| Looking(inner.clone(), run))
+    }
+}
+
+impl Drop for Looking {
+    fn drop(&mut self) {
+        self.0.finding.lock().remove(&self.1);
+    }
+}
+
+impl Finding {
+    fn lock(&self) -> MutexGuard<'_, BTreeSet<RunId>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// What became of one row.
 enum Row {
     Changed {
@@ -75,7 +102,8 @@ impl Sweeps {
         let one = |run| recover(inner, run, reach);
         let lapsed = self.lapsed.page(inner, reach, |due| due.lapsed, one).await;
         let late = self.deadlines.page(inner, reach, |due| due.deadlines, one).await;
-        lapsed.and(late).and(self.stopping.page(inner, reach, |due| due.stopping, one).await)
+        let stop = |run| stop(inner, run, reach);
+        lapsed.and(late).and(self.stopping.page(inner, reach, |due| due.stopping, stop).await)
     }
 
     /// The same, each list to its end.
@@ -170,6 +198,19 @@ async fn recover(inner: &Arc<Inner>, run: RunId, reach: Reach) -> Row {
     }
     let patience = inner.settings.patience();
     one(inner, run, Command::Recover(Recover { run, reach, patience })).await
+}
+
+/// Recovers a stopping run, and looks for calls that nobody will tell of any more. A lookup takes as long as its tool
+/// needs, and the pass does not wait for it.
+async fn stop(inner: &Arc<Inner>, run: RunId, reach: Reach) -> Row {
+    let row = recover(inner, run, reach).await;
+    if inner.carry
+        && !worker::carries(inner, run)
+        && let Some(looking) = Looking::begin(inner, run)
+    {
+        inner.tasks.spawn(async move { hop::find(&looking.0, looking.1).await });
+    }
+    row
 }
 
 async fn one(inner: &Arc<Inner>, run: RunId, command: Command) -> Row {

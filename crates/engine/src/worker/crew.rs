@@ -101,19 +101,7 @@ impl Crew {
         if all.get(&run).is_some_and(|known| known.token >= token) {
             return None;
         }
-        let live = Arc::new(Live {
-            run,
-            token,
-            state: Mutex::new(State {
-                renewed: since_boot(),
-                stop_at: monotonic() + patience(inner),
-                stop: None,
-                guest: None,
-                waiting: None,
-            }),
-            bell: Notify::new(),
-            awake: Notify::new(),
-        });
+        let live = Arc::new(Live::new(inner, run, token));
         all.insert(run, live.clone());
         Some(live)
     }
@@ -197,6 +185,23 @@ pub(crate) fn patience(inner: &Inner) -> Duration {
 }
 
 impl Live {
+    /// One that is in no crew: nobody renews or stops it.
+    pub(crate) fn new(inner: &Inner, run: RunId, token: u64) -> Live {
+        Live {
+            run,
+            token,
+            state: Mutex::new(State {
+                renewed: since_boot(),
+                stop_at: monotonic() + patience(inner),
+                stop: None,
+                guest: None,
+                waiting: None,
+            }),
+            bell: Notify::new(),
+            awake: Notify::new(),
+        }
+    }
+
     /// Stops the hop; a stronger reason replaces a weaker one. Its guest stops at once, unless the hop only shuts down:
     /// then the hop itself finds the place to stop.
     pub(crate) fn stop(&self, why: Stop) {

@@ -3,12 +3,10 @@
 use crate::desk::{Desk, Setting, eventually, local, request};
 use crate::shop::{Reply, Shop};
 use protocol::code::Code;
-use protocol::command::{Command, Reach, Recover};
 use protocol::delivery::Cause;
-use protocol::id::{RunId, WorkerId};
+use protocol::id::RunId;
 use protocol::limits::WorkerSettings;
 use protocol::run::{Run, Status};
-use protocol::time::Time;
 use std::time::Duration;
 
 /// Claims that lapse in a second.
@@ -30,14 +28,6 @@ async fn with_shop(setting: Setting) -> (Desk, Shop) {
 
 async fn row(desk: &Desk, run: RunId) -> Run {
     desk.engine.ledger().run(run).await.expect("read").expect("a run")
-}
-
-/// Another process, as it seems, finds every claim of this one lapsed.
-async fn take_over(desk: &Desk, run: RunId) {
-    let stranger = WorkerId::mint(Time::from_millis(1), 0, 1);
-    let patience = desk.engine.settings().patience();
-    let recover = Recover { run, reach: Reach::Others(stranger), patience };
-    desk.engine.ledger().transact(Command::Recover(recover)).await.expect("taken over");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -89,7 +79,7 @@ async fn a_worker_that_lost_its_claim_drops_what_it_has() {
     shop.reached("/look", 1).await;
     eventually("a guest at work", async || desk.engine.guests().iter().any(|guest| guest.run == run && guest.resident))
         .await;
-    take_over(&desk, run).await;
+    desk.lose(run).await;
     // The next renewal says so; the guest stops, and the run goes on elsewhere from its journal, which has no read.
     let done = desk.ended(run).await;
     assert_eq!((done.status(), desk.result(&done).await.as_str()), (Status::Done, "2")); // R-100 R-106: made again
@@ -110,7 +100,7 @@ async fn an_answer_to_a_hop_that_was_lost_is_dropped() {
     shop.tell("/buy", [Reply::Holds]);
     let run = desk.begin("result = shop.buy()", "{}").await;
     shop.reached("/buy", 1).await;
-    take_over(&desk, run).await;
+    desk.lose(run).await;
     let parked = row(&desk, run).await;
     assert_eq!(parked.status(), Status::AwaitingConsent);
     let before = desk.engine.ledger().rows(run).await.expect("read").expect("a run");
@@ -149,7 +139,7 @@ async fn what_does_not_end_a_run_does_not_fail_it() {
         desk.engine.wait(run, engine::Until::Terminal, Duration::from_secs(60)),
     );
     assert!(reader.await.is_err());
-    take_over(&desk, run).await;
+    desk.lose(run).await;
     let desk = desk.reopen(brisk()).await;
     desk.apply(&shop.tools()).await;
     let question = desk.asked(run).await;

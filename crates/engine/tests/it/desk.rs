@@ -8,8 +8,8 @@ use engine::tools::{Connectors, Surroundings};
 use engine::{DecideRequest, Engine, EngineConfig, Failure, Image, RegisterScript, StartRun, Until};
 use protocol::approval::{Approval, Method, Verdict};
 use protocol::call::Call;
-use protocol::command::{Caller, Decided};
-use protocol::id::{ApprovalId, RequestId, RunId};
+use protocol::command::{Caller, Command, Decided, Reach, Recover};
+use protocol::id::{ApprovalId, RequestId, RunId, WorkerId};
 use protocol::json::{Canonical, canonicalize};
 use protocol::limits::{Limits, WorkerSettings};
 use protocol::policy::Strength;
@@ -178,6 +178,14 @@ impl Desk {
     /// Cancels a run, and gives it as it then is.
     pub(crate) async fn cancel(&self, run: RunId) -> Run {
         self.engine.cancel(local(), run, Some("enough")).await.expect("cancelled").0
+    }
+
+    /// Another process, as it seems, finds the claim of this run lapsed.
+    pub(crate) async fn lose(&self, run: RunId) {
+        let stranger = WorkerId::mint(Time::from_millis(1), 0, 1);
+        let patience = self.engine.settings().patience();
+        let recover = Recover { run, reach: Reach::Others(stranger), patience };
+        self.engine.ledger().transact(Command::Recover(recover)).await.expect("taken over");
     }
 
     /// Runs another program, beside the one that is there, to its end.

@@ -143,6 +143,12 @@ impl Call {
         matches!(self.state, State::Dispatched(_))
     }
 
+    /// In flight, and longer so than its tool may take and `beyond` is borne.
+    pub fn is_over_time(&self, beyond: std::time::Duration, now: Time) -> bool {
+        let limit = std::time::Duration::from_millis(u64::from(self.timeout_ms)) + beyond;
+        matches!(&self.state, State::Dispatched(gate) if now >= gate.at + limit)
+    }
+
     pub fn is_ended(&self) -> bool {
         matches!(self.state, State::Ended(_))
     }

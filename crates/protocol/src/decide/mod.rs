@@ -9,6 +9,7 @@ mod approval;
 mod cancel;
 mod claim;
 mod expire;
+mod found;
 mod hop;
 mod recover;
 mod registry;
@@ -87,6 +88,7 @@ pub fn decide(command: Command, loaded: Loaded, cx: &mut Cx<'_>) -> Decision {
         (Command::Expire(wait), Loaded::Rows(rows)) => expire::expire(wait, *rows, cx),
         (Command::Cancel(cancel), Loaded::Rows(rows)) => cancel::cancel(cancel, *rows, cx),
         (Command::Recover(recover), Loaded::Rows(rows)) => recover::recover(recover, *rows, cx),
+        (Command::Found(found), Loaded::Rows(rows)) => found::found(*found, *rows, cx),
         (Command::Clean { debt, .. }, Loaded::Rows(rows)) => cancel::clean(debt, *rows, cx),
         (command, Loaded::Missing) => missing(&command).into(),
         (command, loaded) => unreachable!("the store loads what the command names: {command:?} {loaded:?}"),

@@ -16,7 +16,6 @@ use crate::rows::{Change, Rows};
 use crate::run::{Charge, Claim, Edge, Failure, Phase, Run, Status, Stop, WaitMode};
 use crate::tool::Effect;
 use crate::wait::{self, Owner, Wait};
-use std::time::Duration;
 
 /// Does what is due for one run, or nothing.
 pub(super) fn recover(recover: Recover, rows: Rows, cx: &mut Cx<'_>) -> Decision {
@@ -244,19 +243,16 @@ fn stopping(change: &mut Change, reach: Reach, patience: Patience, cx: &mut Cx<'
         take_over(change, &claim);
         acknowledge_hop(change, "lapse");
     }
-    for id in change.rows.calls.keys(Call::in_flight) {
+    let now = cx.now;
+    for id in change.rows.calls.keys(|call| call.is_over_time(patience.beyond_tool_limit, now)) {
         let call = change.rows.calls.get(id).expect("listed above");
-        let gate = call.gate().expect("a call in flight has its gate");
-        let limit = Duration::from_millis(u64::from(call.timeout_ms)) + patience.beyond_tool_limit;
-        if cx.now < gate.at + limit {
-            continue;
-        }
-        if call.effect == Effect::Write {
-            settle::ambiguous(change, id, None);
-            // A full wait set is no reason to guess; the call stays ambiguous and is listed as such.
-            let _ = settle::ask(change, id, cx);
-        } else {
-            step::acknowledge(change, crate::obligation::Subject::Call(id), "limit");
+        match (call.effect, call.recovery) {
+            // Its lookup is made first, and brings what it found by a command of its own.
+            (Effect::Write, RecoveryClass::Lookup) => {}
+            (Effect::Write, _) => settle::unknown(change, id, cx),
+            (Effect::Read | Effect::Pure, _) => {
+                step::acknowledge(change, crate::obligation::Subject::Call(id), "limit");
+            }
         }
     }
     step::contain(change, cx)

@@ -59,6 +59,13 @@ fn unanswered(row: &Call, gate: &Gate, seen: Option<Digest>) -> Facts {
     facts.maybe("seen_digest", seen)
 }
 
+/// A call that nobody will tell about any more becomes ambiguous, and a person is asked.
+pub(super) fn unknown(change: &mut Change, id: CallId, cx: &mut Cx<'_>) {
+    ambiguous(change, id, None);
+    // A full wait set is no reason to guess; the call stays ambiguous and is listed as such.
+    let _ = ask(change, id, cx);
+}
+
 /// Calls of writes in flight become ambiguous; those that `asks` picks get a question. Gives how many were asked.
 pub(super) fn unknown_outcomes(change: &mut Change, cx: &mut Cx<'_>, asks: impl Fn(&Call) -> bool) -> usize {
     let mut asked = 0;

@@ -53,6 +53,7 @@ fn bodies<'a>(command: &'a Command, each: &mut impl FnMut(&'a NewBody)) {
             decide.reason.iter().for_each(&mut *each);
             decide.answer.iter().for_each(|answer| each(&answer.body));
         }
+        Command::Found(found) => found.bodies.iter().for_each(each),
         Command::Claim(_) | Command::Expire(_) | Command::Cancel(_) => {}
         Command::Recover { .. } | Command::Clean { .. } => {}
     }

@@ -1,6 +1,6 @@
 //! Runs that fail while a call of theirs is in flight, and runs that wait for a place (runs.md sections 5 and 12).
 
-use super::open;
+use super::{open, receipted};
 use crate::desk::{Setting, eventually, manual};
 use crate::shop::Reply;
 use protocol::call::{Applied, OutcomeStatus};
@@ -41,6 +41,43 @@ stasis.parallel(stasis.gate.later('Go on?', lease='60s', on_expiry='fail'), shop
     assert_eq!((outcome.status, outcome.applied), (OutcomeStatus::Ok, Applied::Yes)); // R-256
     assert!(desk.pending(run).await.is_empty());
     assert_eq!(shop.seen("/buy").len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_whose_hop_is_lost_while_its_run_stops_is_looked_for_in_its_time() {
+    let happened = r#"{"outcome":"happened","result":{"order":7}}"#;
+    for (answer, last) in [(happened, "ok"), (r#"{"outcome":"pending"}"#, "ambiguous"), ("{}", "ambiguous")] {
+        let (mut setting, clock) = manual();
+        setting.worker.renew_every = Duration::from_millis(50);
+        let (desk, shop) = open(setting).await;
+        shop.tell("/order", [Reply::Holds]);
+        shop.tell("/find", [Reply::Says(200, answer)]);
+        let run = desk.begin("shop.order(n=1)", "{}").await;
+        shop.reached("/order", 1).await;
+        assert_eq!(desk.cancel(run).await.status(), Status::Cancelling);
+        desk.lose(run).await;
+        // Long before its handler's own time of 30 s.
+        let gone = eventually("the hop is gone", async || desk.engine.guests().is_empty());
+        tokio::time::timeout(Duration::from_secs(20), gone).await.expect("R-100: it drops what it has"); // R-100
+        let rows = desk.engine.ledger().rows(run).await.expect("read").expect("a run");
+        let open: Vec<_> = rows.obligations.iter().filter(|o| o.is_open()).map(|o| o.subject).collect();
+        assert_eq!(open, [Subject::Call(rows.calls[0].id)]);
+        // Its tool has 30 s, and a minute is borne beyond them.
+        clock.fetch_add(89_999_000, Ordering::SeqCst);
+        let passes = desk.engine.ledger().now();
+        eventually("a pass", async || desk.engine.passes()[0].is_some_and(|pass| pass.blocked == 1)).await;
+        assert!(shop.seen("/find").is_empty() && desk.engine.ledger().now() == passes); // R-268
+        clock.fetch_add(1_000, Ordering::SeqCst);
+        let ended = desk.ended(run).await;
+        assert_eq!((ended.status(), ended.budget.calls), (Status::Cancelled, 1)); // R-268 C-235
+        let (order, find) = (shop.seen("/order"), shop.seen("/find"));
+        assert_eq!((order.len(), find.len()), (1, 1)); // R-268 R-304: it only reads
+        assert_eq!(find[0].body, format!(r#"{{"key":"{}","n":1}}"#, order[0].key)); // C-231
+        let looked = ["engine/1 shop.find ok".to_owned(), format!("main/1 shop.order {last}")];
+        assert_eq!(receipted(&desk, run).await, looked, "{answer}"); // R-268
+        // Nobody could tell: somebody is asked, and the run does not wait for it.
+        assert_eq!(desk.pending(run).await.len(), usize::from(last == "ambiguous"), "{answer}"); // R-268 R-269
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

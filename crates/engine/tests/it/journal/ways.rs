@@ -1,7 +1,8 @@
 //! One program, three ways through its waits: hot in one guest, frozen and thawed, replayed from its journal.
 
-use super::scribe::{Scribe, events, log};
-use crate::desk::{Desk, Setting, eventually, local, request};
+use super::scribe::{Scribe, events, log, tamper};
+use crate::desk::{Desk, Setting, eventually, local, manual, request};
+use crate::shop::{Reply, Shop};
 use protocol::approval::Verdict;
 use protocol::call::OutcomeStatus;
 use protocol::code::Code;
@@ -10,6 +11,7 @@ use protocol::id::ApprovalId;
 use protocol::journal::{Entry, Other};
 use protocol::run::Status;
 use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 const PROGRAM: &str = r#"
@@ -188,4 +190,70 @@ async fn the_node_tells_each_of_its_occurrences() {
     assert_eq!((&waiting[0]["kinds"][0], &waiting[1]["kinds"][0]), (&"approval".into(), &"timer".into()));
     let failed = desk.run("raise ValueError('no')", "{}").await;
     assert_eq!(events(&desk, failed.id, "node.failed").await[0]["code"], "step_failed"); // R-134
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_timer_ends_once_whatever_happens_to_the_pass_or_the_clock() {
+    let (setting, clock) = manual();
+    let desk = Desk::with(setting.clone()).await;
+    let run = desk.run("stasis.sleep(60)\nstasis.gate('go on?')\nresult = 'woke'", "{}").await;
+    assert_eq!(run.status(), Status::AwaitingTimer);
+    let id = run.id;
+    // The run's row cannot be read when its timer is due: the pass fails, and the timer stays due.
+    tamper(&desk, "CREATE TABLE kept AS SELECT n, state FROM run; UPDATE run SET state = x'0102'");
+    let desk = desk.reopen(setting.clone()).await;
+    clock.fetch_add(60_000_000, Ordering::SeqCst);
+    eventually("a pass that fails", async || desk.engine.passes()[1].is_some_and(|pass| pass.errors > 0)).await;
+    tamper(&desk, "UPDATE run SET state = (SELECT state FROM kept WHERE kept.n = run.n); DROP TABLE kept");
+    let desk = desk.reopen(setting.clone()).await;
+    let gate = desk.asked(id).await; // R-242: it ended in the transaction that used it
+    assert_eq!(events(&desk, id, "timer.fired").await.len(), 1); // R-242
+    // Before its time again, as it seems: what has ended is not waited for again.
+    desk.stopped(id).await;
+    clock.fetch_sub(3_600_000_000, Ordering::SeqCst);
+    let desk = desk.reopen(setting).await;
+    let row = desk.engine.ledger().rows(id).await.expect("read").expect("a run");
+    assert_eq!(row.run.status(), Status::AwaitingConsent); // R-242
+    assert_eq!(row.waits.iter().map(|wait| wait.id).collect::<Vec<_>>(), [gate.wait]); // R-242
+    desk.decide(gate.id, Verdict::Approve).await.expect("approved");
+    let done = desk.ended(id).await;
+    assert_eq!(desk.result(&done).await, "\"woke\"");
+    assert_eq!(events(&desk, id, "timer.fired").await.len(), 1); // R-242
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_is_told_in_the_order_of_its_list_whoever_answered_first() {
+    let mut setting = Setting::default();
+    setting.limits.snapshot_max = 0;
+    let (desk, shop) = (Desk::with(setting).await, Shop::open().await);
+    desk.apply(&shop.tools()).await;
+    shop.tell("/send", [Reply::Holds]);
+    let source = "
+told = []
+def tell(call):
+    done = stasis.parallel(call, shop.buy.later(n=2), errors='return')
+    told.extend(sorted(one) for one in done)
+tell(shop.send.later(n=1))
+print(told)
+stasis.gate('go on?')
+result = told
+";
+    shop.tell("/buy", [Reply::Says(200, r#"{"bought":1}"#)]);
+    let run = desk.begin(source, "{}").await;
+    shop.reached("/send", 1).await;
+    // The second of the list has its answer, stored, while the first still waits for its own.
+    let ended = async || desk.calls(run).await.iter().any(|call| call.tool.name == "shop.buy" && call.is_ended());
+    eventually("the second answer", ended).await;
+    shop.release();
+    let gate = desk.asked(run).await;
+    let said = log(&desk, run).await;
+    assert_eq!(said, ["[['done'], ['bought']]"]); // R-312: in list order
+    let receipts = desk.receipts(run).await;
+    let order: Vec<_> = receipts.iter().map(|receipt| receipt["tool"].as_str().expect("a name").to_owned()).collect();
+    assert_eq!(order, ["shop.buy", "shop.send"], "what ended first is receipted first");
+    // A fresh guest is told the same, in the same order, from the journal.
+    desk.decide(gate.id, Verdict::Approve).await.expect("approved");
+    let done = desk.ended(run).await;
+    assert_eq!(desk.result(&done).await, r#"[["done"],["bought"]]"#); // R-312
+    assert_eq!((log(&desk, run).await, shop.seen("/send").len(), shop.seen("/buy").len()), (said, 1, 1)); // R-312
 }

@@ -4,7 +4,7 @@
 mod dispatch;
 mod progress;
 
-pub(super) use progress::publish;
+pub(super) use progress::{check_end, enter_own, publish};
 
 use super::{Cx, Decision, step};
 use crate::code::Code;

@@ -36,13 +36,7 @@ pub(super) fn apply(change: &mut Change, progress: Progress, cx: &mut Cx<'_>) ->
         enter(change, entry)?;
     }
     for call in progress.engine_calls {
-        let facts = Facts::new()
-            .with("call", call.id)
-            .with("identity", &call.identity)
-            .with("tool", &call.tool.name)
-            .with("arguments_digest", call.asked);
-        change.rows.calls.add(call);
-        change.event(Kind::CallEntered, facts);
+        enter_own(change, call);
     }
     for wait in progress.timers {
         open_timer(change, wait, cx)?;
@@ -69,6 +63,17 @@ pub(super) fn apply(change: &mut Change, progress: Progress, cx: &mut Cx<'_>) ->
 /// What a step tells of itself. Approvals, waits and ends are told by the decisions about them.
 fn told_by_steps(kind: Kind) -> bool {
     matches!(kind, Kind::NodeEntered | Kind::NodeWaiting | Kind::NodeEnded | Kind::NodeFailed | Kind::SnapshotUnused)
+}
+
+/// A call that the engine makes itself: no entry of the journal, and not counted (C-235).
+pub(in crate::decide) fn enter_own(change: &mut Change, call: call::Call) {
+    let facts = Facts::new()
+        .with("call", call.id)
+        .with("identity", &call.identity)
+        .with("tool", &call.tool.name)
+        .with("arguments_digest", call.asked);
+    change.rows.calls.add(call);
+    change.event(Kind::CallEntered, facts);
 }
 
 fn enter(change: &mut Change, entry: Entry) -> Result<(), Refusal> {
@@ -257,7 +262,7 @@ fn conclude(change: &mut Change, conclusion: Conclusion, cx: &mut Cx<'_>) -> Res
 /// C-118 and the invariant of the call row: of a `write`, an outcome but `denied` only after its dispatch gate; `denied`
 /// only before it. An attempt that failed says nothing of the one before it: only one that is known to have done it, or
 /// a finding that none did, ends an ambiguous call.
-fn check_end(change: &Change, call: &call::Call, outcome: &call::Outcome) -> Result<(), Refusal> {
+pub(in crate::decide) fn check_end(change: &Change, call: &call::Call, outcome: &call::Outcome) -> Result<(), Refusal> {
     let dispatched = matches!(call.state, State::Dispatched(_) | State::Ambiguous(_));
     let question = call.approval.and_then(|id| change.rows.approvals.get(id));
     let found_out = outcome.applied == Applied::Yes || outcome.code == Some(Code::EffectNotExecuted);

@@ -301,8 +301,10 @@ fn a_stopping_run_waits_for_a_call_until_its_limit_and_a_minute() {
         world.recover();
     }
     assert_eq!(world.status(), Status::Cancelling);
-    let open: Vec<_> = world.rows().obligations.iter().filter(|o| o.is_open()).map(|o| o.subject).collect();
-    assert_eq!(open, [protocol::obligation::Subject::Call(id)]);
+    let open = |world: &World| -> Vec<_> {
+        world.rows().obligations.iter().filter(|o| o.is_open()).map(|o| o.subject).collect()
+    };
+    assert_eq!(open(&world), [protocol::obligation::Subject::Call(id)]);
     world.pass(Duration::from_secs(60));
     world.recover();
     assert_eq!(world.status(), Status::Cancelled); // R-269 R-293

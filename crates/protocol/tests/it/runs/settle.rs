@@ -2,10 +2,11 @@
 
 use crate::world::{TTL, World, args, ok};
 use protocol::approval::Verdict;
-use protocol::call::{Applied, Outcome, OutcomeStatus, RecoveryClass, State};
+use protocol::call::{Applied, Identity, Outcome, OutcomeStatus, RecoveryClass, State};
 use protocol::code::Code;
-use protocol::command::{Act, Answered, Command, Concluded, Progress};
+use protocol::command::{Act, Answer, Answered, Command, Concluded, Found, Progress};
 use protocol::run::Status;
+use protocol::tool::Effect;
 use std::time::Duration;
 
 #[test]
@@ -148,6 +149,49 @@ fn what_no_hop_will_try_any_more_is_asked_at_the_end() {
         world.verdict("ana", question, Verdict::DidNotHappen).expect("R-307: settled after the end");
         assert!(world.calls[&id].is_ended() && world.status() == status);
     }
+}
+
+/// What a lookup of the engine says of a call: it answered, and found this.
+fn found(world: &mut World, call: protocol::id::CallId, outcome: Option<Outcome>) -> bool {
+    let mut own = world.call(Effect::Read, RecoveryClass::Retry);
+    own.identity = Identity::engine(1);
+    let looked = Outcome { applied: Applied::No, ..ok() };
+    let (run, patience) = (world.run().id, world.patience);
+    let found = Found { run, call, by: Some((own, looked)), outcome, patience, bodies: vec![args("{}")] };
+    let Ok(Answer::Settled { changed, .. }) = world.give(Command::Found(Box::new(found))) else { panic!("answered") };
+    changed
+}
+
+#[test]
+fn a_call_that_its_lookup_may_settle_waits_for_it_once_its_hop_is_gone() {
+    let stopping = || {
+        let mut world = World::running();
+        let id = world.in_flight(RecoveryClass::Lookup);
+        world.cancel();
+        (world, id)
+    };
+    for (outcome, receipts) in [(Some(ok()), 2), (None, 2)] {
+        let (mut world, id) = stopping();
+        world.pass(TTL * 4);
+        let rows = world.rows.clone();
+        assert!(!found(&mut world, id, outcome.clone())); // its hop may still tell
+        assert_eq!(world.rows, rows);
+        world.recover();
+        assert_eq!(world.status(), Status::Cancelling); // it is not given up unlooked
+        assert!(world.calls[&id].in_flight());
+        let known = outcome.is_some();
+        assert!(found(&mut world, id, outcome));
+        assert_eq!((world.status(), world.receipts.len()), (Status::Cancelled, receipts));
+        assert_eq!(world.calls[&id].is_ended(), known);
+        let asked = world.calls[&id].settle.map(|question| world.approval(question).is_pending());
+        assert_eq!(asked, (!known).then_some(true));
+        assert!(!found(&mut world, id, Some(ok()))); // it comes too late
+    }
+    // Before its time nobody gives it up, hop or no hop.
+    let (mut world, id) = stopping();
+    world.lapse();
+    assert!(world.run().claim().is_none() && !found(&mut world, id, None));
+    assert_eq!(world.status(), Status::Cancelling);
 }
 
 #[test]
