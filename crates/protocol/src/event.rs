@@ -6,10 +6,11 @@
 
 use crate::digest::Digest;
 use crate::id::RunId;
-use crate::json::{self, Canonical};
+use crate::json::{self, Form, Packed};
 use crate::run::{Head, Status};
 use crate::time::Time;
 use std::fmt;
+use std::ops::Range;
 
 /// An event as stored.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -19,7 +20,7 @@ pub struct Event {
     pub seq: u32,
     pub kind: Kind,
     pub at: Time,
-    pub facts: Canonical,
+    pub facts: Packed,
     /// Digest of the run's event before it; event 0 is bound to run id and pattern digest instead.
     pub prev: Digest,
     pub digest: Digest,
@@ -138,79 +139,63 @@ impl fmt::Display for Kind {
 /// What an event says; at most 8 KiB. Each member is written when it is added; their order is that of canonical JSON.
 #[derive(Clone, Default, Debug)]
 pub struct Facts {
-    text: Vec<u8>,
-    /// Keys, and where in `text` their values end.
-    members: Vec<(&'static str, usize)>,
+    values: Vec<u8>,
+    /// Keys, and where in `values` their values stand.
+    members: Vec<(&'static str, Range<usize>)>,
 }
 
 impl Facts {
     pub fn new() -> Facts {
-        Facts { text: Vec::with_capacity(256), members: Vec::with_capacity(8) }
+        Facts { values: Vec::with_capacity(256), members: Vec::with_capacity(10) }
     }
 
     /// Adds a text: an id, digest, state or short text.
-    pub fn with(mut self, key: &'static str, value: impl fmt::Display) -> Facts {
-        json::write_text(&mut self.text, value);
-        self.ends(key)
+    pub fn with(self, key: &'static str, value: impl json::Text) -> Facts {
+        self.member(key, |out| value.pack(out))
     }
 
-    pub fn number(mut self, key: &'static str, value: impl Into<u64>) -> Facts {
-        json::write_number(&mut self.text, value.into());
-        self.ends(key)
+    pub fn number(self, key: &'static str, value: impl Into<u64>) -> Facts {
+        self.member(key, |out| json::write_number(out, value.into()))
     }
 
-    pub fn flag(mut self, key: &'static str, value: bool) -> Facts {
-        self.text.extend_from_slice(if value { b"true" } else { b"false" });
-        self.ends(key)
+    pub fn flag(self, key: &'static str, value: bool) -> Facts {
+        self.member(key, |out| out.extend_from_slice(if value { b"true" } else { b"false" }))
     }
 
-    pub fn list(mut self, key: &'static str, values: impl IntoIterator<Item = impl fmt::Display>) -> Facts {
-        self.text.push(b'[');
-        for (at, value) in values.into_iter().enumerate() {
-            if at > 0 {
-                self.text.push(b',');
-            }
-            json::write_text(&mut self.text, value);
-        }
-        self.text.push(b']');
-        self.ends(key)
+    pub fn list(self, key: &'static str, values: impl IntoIterator<Item = impl json::Text>) -> Facts {
+        self.member(key, |out| json::write_texts::<Packed>(out, values))
     }
 
     /// Adds a text, or `null`.
-    pub fn maybe(mut self, key: &'static str, value: Option<impl fmt::Display>) -> Facts {
-        match value {
-            Some(value) => self.with(key, value),
-            None => {
-                self.text.extend_from_slice(b"null");
-                self.ends(key)
-            }
-        }
+    pub fn maybe(self, key: &'static str, value: Option<impl json::Text>) -> Facts {
+        self.member(key, |out| match value {
+            Some(value) => value.pack(out),
+            None => out.extend_from_slice(b"null"),
+        })
     }
 
-    fn ends(mut self, key: &'static str) -> Facts {
+    fn member(mut self, key: &'static str, write: impl FnOnce(&mut Vec<u8>)) -> Facts {
         debug_assert!(self.members.iter().all(|(other, _)| *other != key), "`{key}` is said once");
-        self.members.push((key, self.text.len()));
+        let start = self.values.len();
+        write(&mut self.values);
+        self.members.push((key, start..self.values.len()));
         self
     }
 
     /// The facts as an object.
-    pub fn canonical(&self) -> Canonical {
-        let starts = std::iter::once(0).chain(self.members.iter().map(|(_, end)| *end));
-        let mut members: Vec<_> =
-            self.members.iter().zip(starts).map(|((key, end), start)| (*key, start..*end)).collect();
-        members.sort_unstable_by_key(|(key, _)| *key);
-        let mut text = Vec::with_capacity(self.text.len() + 24 * members.len() + 2);
-        text.push(b'{');
-        for (at, (key, value)) in members.into_iter().enumerate() {
+    fn packed(mut self) -> Packed {
+        self.members.sort_unstable_by_key(|(key, _)| *key);
+        let mut out = Vec::with_capacity(self.values.len() + 8 * self.members.len() + 2);
+        out.push(b'{');
+        for (at, (key, value)) in self.members.into_iter().enumerate() {
             if at > 0 {
-                text.push(b',');
+                out.push(b',');
             }
-            json::write_text(&mut text, key);
-            text.push(b':');
-            text.extend_from_slice(&self.text[value]);
+            Packed::key(&mut out, key);
+            out.extend_from_slice(&self.values[value]);
         }
-        text.push(b'}');
-        json::canonical(text)
+        out.push(b'}');
+        Packed::take(out)
     }
 }
 
@@ -218,8 +203,8 @@ impl Event {
     pub const SCHEMA: &'static str = "stasis.event.v1";
 
     /// The next event of a chain.
-    pub fn next(run: RunId, head: Head, at: Time, kind: Kind, facts: &Facts) -> Event {
-        let facts = facts.canonical();
+    pub fn next(run: RunId, head: Head, at: Time, kind: Kind, facts: Facts) -> Event {
+        let facts = facts.packed();
         let mut event = Event { run, seq: head.len, kind, at, facts, prev: head.digest, digest: Digest::ZERO };
         event.digest = event.computed();
         event
@@ -234,8 +219,9 @@ impl Event {
     /// The digest this event must have; verification compares it with the stored one (C-278).
     pub fn computed(&self) -> Digest {
         let mut record = json::Record::new();
-        record.text("at", self.at).value("facts", &self.facts).text("kind", self.kind).text("prev", self.prev);
-        record.text("run", self.run).text("schema", Event::SCHEMA).number("seq", self.seq).digest()
+        record.text("at", self.at).unpacked("facts", &self.facts).text("kind", self.kind);
+        record.text("prev", self.prev).text("run", self.run).text("schema", Event::SCHEMA).number("seq", self.seq);
+        record.digest()
     }
 
     pub fn head(&self) -> Head {
@@ -261,9 +247,9 @@ mod tests {
         let run = RunId::mint(Time::from_millis(7), 0, 7);
         let (head, at) = (Head { len: 3, digest: Digest::of("before") }, Time::from_micros(1_000_001));
         let facts = Facts::new().with("tool", "a \"b\"").maybe("by", None::<&str>).list("also", ["x", "y"]);
-        let event = Event::next(run, head, at, Kind::CallEnded, &facts.number("hop", 2u32).flag("late", true));
+        let event = Event::next(run, head, at, Kind::CallEnded, facts.number("hop", 2u32).flag("late", true));
         let facts = serde_json::json!({"also": ["x", "y"], "by": null, "hop": 2, "late": true, "tool": "a \"b\""});
-        assert_eq!(event.facts, json::to_canonical(&facts).unwrap());
+        assert_eq!(event.facts.canonical(), json::to_canonical(&facts).unwrap());
         let record = serde_json::json!({
             "schema": "stasis.event.v1", "run": run, "seq": 3, "kind": "call.ended", "at": at, "facts": facts,
             "prev": head.digest,
@@ -277,8 +263,8 @@ mod tests {
         let pattern = Digest::of("pattern");
         let start = Head { len: 0, digest: Event::origin(run, pattern) };
         let at = Time::from_millis(8);
-        let first = Event::next(run, start, at, Kind::Run(Status::Queued), &Facts::new().with("cause", "admission"));
-        let second = Event::next(run, first.head(), at, Kind::ClaimLapsed, &Facts::new());
+        let first = Event::next(run, start, at, Kind::Run(Status::Queued), Facts::new().with("cause", "admission"));
+        let second = Event::next(run, first.head(), at, Kind::ClaimLapsed, Facts::new());
         assert_eq!((first.seq, second.seq), (0, 1));
         assert_eq!(first.prev, Event::origin(run, pattern));
         assert_ne!(Event::origin(run, pattern), Event::origin(run, Digest::of("other")));

@@ -44,7 +44,7 @@ fn write_digits(bytes: &[u8; 16], f: &mut fmt::Formatter<'_>) -> fmt::Result {
     f.write_str(std::str::from_utf8(&digits(bytes)).expect("the alphabet is ASCII"))
 }
 
-fn digits(bytes: &[u8; 16]) -> [u8; DIGITS] {
+pub(crate) fn digits(bytes: &[u8; 16]) -> [u8; DIGITS] {
     let number = u128::from_be_bytes(*bytes);
     let mut text = [0u8; DIGITS];
     // Two digits, and twice twelve: what fits a machine word.
@@ -129,6 +129,10 @@ macro_rules! ids {
             fn write(&self, out: &mut Vec<u8>) {
                 out.extend_from_slice($prefix.as_bytes());
                 out.extend_from_slice(&digits(&self.0));
+            }
+
+            fn pack(&self, out: &mut Vec<u8>) {
+                crate::json::write_id(out, self);
             }
         }
 

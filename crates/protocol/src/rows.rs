@@ -243,7 +243,7 @@ impl Change {
     /// Writes the next event of the run's chain.
     pub fn event(&mut self, kind: Kind, facts: Facts) {
         let run = &mut self.rows.run;
-        let event = Event::next(run.id, run.events, self.now, kind, &facts);
+        let event = Event::next(run.id, run.events, self.now, kind, facts);
         run.events = event.head();
         self.events.push(event);
     }

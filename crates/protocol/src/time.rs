@@ -85,17 +85,25 @@ impl Sub<Duration> for Time {
     }
 }
 
+impl Time {
+    /// The nearest time that can be written.
+    fn stamp(self) -> jiff::Timestamp {
+        let earliest = jiff::Timestamp::MIN.as_microsecond();
+        let stamp = jiff::Timestamp::from_microsecond(self.0.clamp(earliest, Self::MAX.0));
+        stamp.expect("clamped to what can be written")
+    }
+}
+
 impl crate::json::Text for Time {
     fn write(&self, out: &mut Vec<u8>) {
-        std::io::Write::write_fmt(out, format_args!("{self}")).expect("writing to memory cannot fail");
+        let printer = jiff::fmt::temporal::DateTimePrinter::new();
+        printer.print_timestamp(&self.stamp(), out).expect("writing to memory cannot fail");
     }
 }
 
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let earliest = jiff::Timestamp::MIN.as_microsecond();
-        let stamp = jiff::Timestamp::from_microsecond(self.0.clamp(earliest, Self::MAX.0));
-        stamp.expect("clamped to what can be written").fmt(f)
+        self.stamp().fmt(f)
     }
 }
 

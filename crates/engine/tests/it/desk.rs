@@ -262,7 +262,7 @@ impl Desk {
     /// The run's receipts, each as the JSON object it is.
     pub(crate) async fn receipts(&self, run: RunId) -> Vec<serde_json::Value> {
         let receipts = self.engine.ledger().receipts(run).await.expect("read").expect("a run");
-        receipts.iter().map(|r| serde_json::from_str(r.record.as_str()).expect("JSON")).collect()
+        receipts.iter().map(|r| serde_json::from_str(r.record.canonical().as_str()).expect("JSON")).collect()
     }
 
     /// The one pending question of a run, once it is there.

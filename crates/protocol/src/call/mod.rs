@@ -174,8 +174,16 @@ impl Call {
         let mut record = Record::new();
         record.text("arguments", self.arguments.digest).text("call", self.identity.text(self.run));
         record.text("run", self.run).text("schema", "stasis.effect-key.v1").text("tool", &self.tool.name);
-        let digest = record.digest();
-        format!("stasis-{}", digest.hex())
+        format!("stasis-{}", record.digest().hex())
+    }
+}
+
+impl Scope {
+    const fn as_str(&self) -> &'static str {
+        match self {
+            Scope::Main => "main",
+            Scope::Engine => "engine",
+        }
     }
 }
 
@@ -190,33 +198,32 @@ impl Identity {
 
     /// `<run>/<scope>/<n>`, as bound and compared.
     pub fn text(&self, run: RunId) -> String {
-        format!("{run}/{self}")
+        let mut text = Vec::with_capacity(48);
+        crate::json::Text::write(&run, &mut text);
+        text.push(b'/');
+        crate::json::Text::write(self, &mut text);
+        String::from_utf8(text).expect("ids and scopes are ASCII")
     }
 
     /// Reads `<scope>/<n>`.
     pub fn parse(text: &str) -> Option<Identity> {
         let (scope, n) = text.rsplit_once('/')?;
-        let scope = match scope {
-            "main" => Scope::Main,
-            "engine" => Scope::Engine,
-            _ => return None,
-        };
+        let scope = [Scope::Main, Scope::Engine].into_iter().find(|known| known.as_str() == scope)?;
         Some(Identity { scope, n: n.parse().ok().filter(|n| *n > 0)? })
     }
 }
 
 impl crate::json::Text for Identity {
     fn write(&self, out: &mut Vec<u8>) {
-        std::io::Write::write_fmt(out, format_args!("{self}")).expect("writing to memory cannot fail");
+        out.extend_from_slice(self.scope.as_str().as_bytes());
+        out.push(b'/');
+        crate::json::write_number(out, u64::from(self.n));
     }
 }
 
 impl fmt::Display for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.scope {
-            Scope::Main => write!(f, "main/{}", self.n),
-            Scope::Engine => write!(f, "engine/{}", self.n),
-        }
+        write!(f, "{}/{}", self.scope.as_str(), self.n)
     }
 }
 

@@ -7,7 +7,7 @@ use super::{Applied, Call};
 use crate::code::Code;
 use crate::digest::Digest;
 use crate::id::{CallId, ReceiptId, RunId};
-use crate::json::{Canonical, Record};
+use crate::json::{Packed, Record};
 use crate::run::{Head, Run};
 use crate::time::Time;
 
@@ -21,7 +21,7 @@ pub struct Receipt {
     pub id: ReceiptId,
     pub digest: Digest,
     /// Every field of C-124, `receipt_digest` included.
-    pub record: Canonical,
+    pub record: Packed,
 }
 
 /// What a receipt says of the end of a call; `Ambiguous` is one of four (C-124).
@@ -83,10 +83,10 @@ impl Source<'_> {
     }
 
     /// Every field of C-124, written once: the digest of the record without `receipt_digest` is then put in its place.
-    fn record(&self, id: ReceiptId) -> (Digest, Canonical) {
+    fn record(&self, id: ReceiptId) -> (Digest, Packed) {
         let Source { run, call, facts, identity } = self;
         let prev = (run.receipts.len > 0).then_some(run.receipts.digest);
-        let mut record = Record::new();
+        let mut record = Record::packed();
         record.text("applied", facts.applied.as_str()).maybe("approval", call.approval);
         record.text("arguments", call.arguments.digest).text("asked_arguments", call.asked);
         record.number("attempt", facts.attempt).text("call", identity).maybe("code", facts.code.map(Code::as_str));

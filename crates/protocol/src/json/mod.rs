@@ -5,6 +5,7 @@
 //! input can exhaust the stack. A [`Value`] is a reading aid and never the source of bytes that are hashed.
 
 mod decimal;
+mod packed;
 mod parser;
 mod record;
 mod text;
@@ -19,8 +20,11 @@ use serde_json::value::RawValue;
 
 use crate::digest::Digest;
 
+pub use packed::Packed;
+pub(crate) use packed::{write_digest, write_id};
 pub use parser::Bounds;
-pub(crate) use record::{Record, Text, canonical, write_number, write_text};
+pub use record::Text;
+pub(crate) use record::{Form, Record, write_number, write_texts};
 pub(crate) use value::push_token;
 pub use value::{Number, Object, Value};
 

@@ -4,15 +4,21 @@
 //! is a bug of the caller and panics in debug builds. Values are texts, numbers, flags and canonical JSON. What no
 //! canonical string can hold (C-29) is written as U+FFFD, so a record can always be read back.
 
-use std::fmt::{self, Display, Write as _};
+use std::marker::PhantomData;
 
-use super::{Canonical, text};
+use super::{Canonical, Packed, text};
 use crate::digest::Digest;
 
 /// What is written as a string: the inside of it, escaped where that is needed. Records are full of digests and ids, which
 /// write their own text faster than a formatter would.
-pub(crate) trait Text {
+pub trait Text {
+    /// Appends it to `out`.
     fn write(&self, out: &mut Vec<u8>);
+
+    /// Appends the string in the form of [`Packed`].
+    fn pack(&self, out: &mut Vec<u8>) {
+        write_text(out, self);
+    }
 }
 
 impl Text for str {
@@ -31,67 +37,49 @@ impl<T: Text + ?Sized> Text for &T {
     fn write(&self, out: &mut Vec<u8>) {
         (**self).write(out);
     }
+
+    fn pack(&self, out: &mut Vec<u8>) {
+        (**self).pack(out);
+    }
+}
+
+/// How a record is written.
+pub(crate) trait Form: Sized {
+    fn key(out: &mut Vec<u8>, key: &'static str);
+    fn text(out: &mut Vec<u8>, value: impl Text);
+    /// The digest of the text of a whole record.
+    fn digest(written: &[u8]) -> Digest;
+    fn take(written: Vec<u8>) -> Self;
+}
+
+impl Form for Canonical {
+    fn key(out: &mut Vec<u8>, key: &'static str) {
+        write_key(out, key);
+    }
+
+    fn text(out: &mut Vec<u8>, value: impl Text) {
+        write_text(out, value);
+    }
+
+    fn digest(written: &[u8]) -> Digest {
+        Digest::of(written)
+    }
+
+    fn take(written: Vec<u8>) -> Canonical {
+        canonical(&written)
+    }
 }
 
 /// An object that is being written.
-pub(crate) struct Record {
-    text: Vec<u8>,
+pub(crate) struct Record<F = Canonical> {
+    bytes: Vec<u8>,
     last: &'static str,
+    form: PhantomData<F>,
 }
 
 impl Record {
     pub(crate) fn new() -> Record {
-        let mut text = Vec::with_capacity(1024);
-        text.push(b'{');
-        Record { text, last: "" }
-    }
-
-    /// A text: an id, a digest, a time, a word.
-    pub(crate) fn text(&mut self, key: &'static str, value: impl Text) -> &mut Record {
-        self.key(key);
-        self.text.push(b'"');
-        value.write(&mut self.text);
-        self.text.push(b'"');
-        self
-    }
-
-    /// A text, or `null`.
-    pub(crate) fn maybe(&mut self, key: &'static str, value: Option<impl Text>) -> &mut Record {
-        match value {
-            Some(value) => self.text(key, value),
-            None => self.raw(key, b"null"),
-        }
-    }
-
-    pub(crate) fn number(&mut self, key: &'static str, value: impl Into<u64>) -> &mut Record {
-        self.key(key);
-        write_number(&mut self.text, value.into());
-        self
-    }
-
-    /// A number, or `null`.
-    pub(crate) fn maybe_number(&mut self, key: &'static str, value: Option<u64>) -> &mut Record {
-        match value {
-            Some(value) => self.number(key, value),
-            None => self.raw(key, b"null"),
-        }
-    }
-
-    pub(crate) fn flag(&mut self, key: &'static str, value: bool) -> &mut Record {
-        self.raw(key, if value { b"true" } else { b"false" })
-    }
-
-    pub(crate) fn texts(&mut self, key: &'static str, values: &[String]) -> &mut Record {
-        self.key(key);
-        self.text.push(b'[');
-        for (at, value) in values.iter().enumerate() {
-            if at > 0 {
-                self.text.push(b',');
-            }
-            write_text(&mut self.text, value);
-        }
-        self.text.push(b']');
-        self
+        Record::open(1024)
     }
 
     /// Any other value, already canonical.
@@ -99,60 +87,139 @@ impl Record {
         self.raw(key, value.as_bytes())
     }
 
+    /// The text of a packed record.
+    pub(crate) fn unpacked(&mut self, key: &'static str, value: &Packed) -> &mut Record {
+        self.key(key);
+        value.write_text(&mut self.bytes);
+        self
+    }
+}
+
+impl Record<Packed> {
+    pub(crate) fn packed() -> Record<Packed> {
+        Record::open(512)
+    }
+}
+
+impl<F: Form> Record<F> {
+    fn open(capacity: usize) -> Record<F> {
+        let mut bytes = Vec::with_capacity(capacity);
+        bytes.push(b'{');
+        Record { bytes, last: "", form: PhantomData }
+    }
+
+    /// A text: an id, a digest, a time, a word.
+    pub(crate) fn text(&mut self, key: &'static str, value: impl Text) -> &mut Record<F> {
+        self.key(key);
+        F::text(&mut self.bytes, value);
+        self
+    }
+
+    /// A text, or `null`.
+    pub(crate) fn maybe(&mut self, key: &'static str, value: Option<impl Text>) -> &mut Record<F> {
+        match value {
+            Some(value) => self.text(key, value),
+            None => self.raw(key, b"null"),
+        }
+    }
+
+    pub(crate) fn number(&mut self, key: &'static str, value: impl Into<u64>) -> &mut Record<F> {
+        self.key(key);
+        write_number(&mut self.bytes, value.into());
+        self
+    }
+
+    /// A number, or `null`.
+    pub(crate) fn maybe_number(&mut self, key: &'static str, value: Option<u64>) -> &mut Record<F> {
+        match value {
+            Some(value) => self.number(key, value),
+            None => self.raw(key, b"null"),
+        }
+    }
+
+    pub(crate) fn flag(&mut self, key: &'static str, value: bool) -> &mut Record<F> {
+        self.raw(key, if value { b"true" } else { b"false" })
+    }
+
+    pub(crate) fn texts(&mut self, key: &'static str, values: &[String]) -> &mut Record<F> {
+        self.key(key);
+        write_texts::<F>(&mut self.bytes, values);
+        self
+    }
+
     /// The digest of the record (C-5).
     pub(crate) fn digest(&mut self) -> Digest {
-        self.text.push(b'}');
-        let digest = Digest::of(&self.text);
-        self.text.pop();
+        self.bytes.push(b'}');
+        let digest = F::digest(&self.bytes);
+        self.bytes.pop();
         digest
     }
 
     /// Where the next member will be written.
     pub(crate) fn place(&self) -> usize {
-        self.text.len()
+        self.bytes.len()
     }
 
     /// Writes a text among the members that are there: at a place where others stand before and after it.
     pub(crate) fn insert(&mut self, place: usize, key: &'static str, value: impl Text) {
-        let mut member = format!(",\"{key}\":\"").into_bytes();
-        value.write(&mut member);
-        member.push(b'"');
-        self.text.splice(place..place, member);
+        let end = self.bytes.len();
+        self.bytes.push(b',');
+        F::key(&mut self.bytes, key);
+        F::text(&mut self.bytes, value);
+        let member = self.bytes.len() - end;
+        self.bytes[place..].rotate_right(member);
     }
 
-    pub(crate) fn done(mut self) -> Canonical {
-        self.text.push(b'}');
-        canonical(self.text)
+    pub(crate) fn done(mut self) -> F {
+        self.bytes.push(b'}');
+        F::take(self.bytes)
     }
 
-    fn raw(&mut self, key: &'static str, value: &[u8]) -> &mut Record {
+    fn raw(&mut self, key: &'static str, value: &[u8]) -> &mut Record<F> {
         self.key(key);
-        self.text.extend_from_slice(value);
+        self.bytes.extend_from_slice(value);
         self
     }
 
     fn key(&mut self, key: &'static str) {
         debug_assert!(self.last < key, "`{key}` is written after `{}`", self.last);
         if !self.last.is_empty() {
-            self.text.push(b',');
+            self.bytes.push(b',');
         }
         self.last = key;
-        self.text.push(b'"');
-        self.text.extend_from_slice(key.as_bytes());
-        self.text.extend_from_slice(b"\":");
+        F::key(&mut self.bytes, key);
     }
 }
 
 /// Takes a text that was written by the functions of this module.
-pub(crate) fn canonical(text: Vec<u8>) -> Canonical {
-    Canonical(String::from_utf8(text).expect("made of whole texts").into())
+pub(super) fn canonical(text: &[u8]) -> Canonical {
+    Canonical(std::str::from_utf8(text).expect("made of whole texts").into())
+}
+
+/// Writes a key with its quotes and colon. Keys are words of this project's and need no escape.
+pub(super) fn write_key(out: &mut Vec<u8>, key: &'static str) {
+    out.push(b'"');
+    out.extend_from_slice(key.as_bytes());
+    out.extend_from_slice(b"\":");
 }
 
 /// Writes a string with its quotes.
-pub(crate) fn write_text(out: &mut Vec<u8>, value: impl Display) {
+pub(super) fn write_text(out: &mut Vec<u8>, value: impl Text) {
     out.push(b'"');
-    write!(Escaped(out), "{value}").expect("writing to memory cannot fail");
+    value.write(out);
     out.push(b'"');
+}
+
+/// Writes a list of strings.
+pub(crate) fn write_texts<F: Form>(out: &mut Vec<u8>, values: impl IntoIterator<Item = impl Text>) {
+    out.push(b'[');
+    for (at, value) in values.into_iter().enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        F::text(out, value);
+    }
+    out.push(b']');
 }
 
 pub(crate) fn write_number(out: &mut Vec<u8>, value: u64) {
@@ -168,16 +235,6 @@ pub(crate) fn write_number(out: &mut Vec<u8>, value: u64) {
         }
     }
     out.extend_from_slice(&digits[at..]);
-}
-
-/// Escapes what is written through it.
-struct Escaped<'a>(&'a mut Vec<u8>);
-
-impl fmt::Write for Escaped<'_> {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        write_escaped(text, self.0);
-        Ok(())
-    }
 }
 
 fn write_escaped(text: &str, out: &mut Vec<u8>) {

@@ -13,7 +13,7 @@ pub(crate) fn event(row: &event::Event) -> Event {
         seq: u64::from(row.seq),
         kind: row.kind.as_str().to_owned(),
         at: row.at,
-        facts: json(&row.facts),
+        facts: json(&row.facts.canonical()),
         prev: row.prev,
         digest: row.digest,
     }

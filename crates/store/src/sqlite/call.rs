@@ -9,12 +9,12 @@ use protocol::call::{
 use protocol::code::Code;
 use protocol::digest::Digest;
 use protocol::id::{CallId, ReceiptId, RunId};
+use protocol::json::Packed;
 use protocol::rows::Mark;
 use protocol::tool::Effect;
 use rusqlite::{Connection, OptionalExtension, Row, Statement, params};
 
 use super::codec::{Malformed, Reader, Writer};
-use super::compact::{compact, expand};
 use super::fault::{Fault, Fields, number};
 use super::names::Names;
 
@@ -139,15 +139,16 @@ pub(super) fn read_receipts(row: &Row<'_>, run: RunId) -> Result<Vec<Receipt>, F
 const RECEIPT: u8 = 1;
 
 fn write_receipt(receipt: &Receipt) -> Vec<u8> {
-    let record = compact(&receipt.record);
+    let record = receipt.record.as_bytes();
     let mut writer = Writer::with_capacity(80 + record.len());
-    writer.byte(RECEIPT).uint(receipt.n).digest(receipt.id.digest()).digest(receipt.digest).bytes(&record);
+    writer.byte(RECEIPT).uint(receipt.n).digest(receipt.id.digest()).digest(receipt.digest).bytes(record);
     writer.done()
 }
 
 fn read_receipt(reader: &mut Reader<'_>, run: RunId, call: CallId) -> Result<Receipt, Malformed> {
     let (n, id, digest) = (reader.u32()?, ReceiptId::new(reader.digest()?), reader.digest()?);
-    Ok(Receipt { run, call, n, id, digest, record: expand(reader.bytes()?)? })
+    let record = Packed::from_stored(reader.bytes()?).ok_or(Malformed("packed canonical JSON"))?;
+    Ok(Receipt { run, call, n, id, digest, record })
 }
 
 pub(super) fn write_identity(writer: &mut Writer, identity: &Identity) {

@@ -5,11 +5,11 @@
 
 use protocol::event::{Event, Kind};
 use protocol::id::RunId;
+use protocol::json::Packed;
 use protocol::time::Time;
 use rusqlite::{Connection, Row, Statement, params};
 
 use super::codec::{Malformed, Reader, Writer};
-use super::compact::{compact, expand};
 use super::fault::{Fault, Fields};
 
 /// The columns that [`read`] reads, of the table or alias `e`.
@@ -35,12 +35,12 @@ pub(super) fn read(row: &Row<'_>, run: RunId) -> Result<Pack, Fault> {
 const PACK: u8 = 1;
 
 fn pack(events: &[Event]) -> Vec<u8> {
-    let size: usize = events.iter().map(|event| event.facts.len() + 64).sum();
+    let size: usize = events.iter().map(|event| event.facts.as_bytes().len() + 40).sum();
     let mut writer = Writer::with_capacity(33 + size);
     writer.byte(PACK).digest(events[0].prev);
     for event in events {
         write_kind(&mut writer, event.kind);
-        writer.bytes(&compact(&event.facts)).digest(event.digest);
+        writer.bytes(event.facts.as_bytes()).digest(event.digest);
     }
     writer.done()
 }
@@ -110,7 +110,7 @@ fn unpack(reader: &mut Reader<'_>, run: RunId, first: u32, at: Time) -> Result<V
     let mut seq = first;
     while !reader.is_empty() {
         let kind = read_kind(reader)?;
-        let facts = expand(reader.bytes()?)?;
+        let facts = Packed::from_stored(reader.bytes()?).ok_or(Malformed("packed canonical JSON"))?;
         let digest = reader.digest()?;
         events.push(Event { run, seq, kind, at, facts, prev, digest });
         prev = digest;

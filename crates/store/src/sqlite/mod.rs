@@ -10,7 +10,6 @@ mod call;
 mod check;
 mod checkpoint;
 mod codec;
-mod compact;
 mod event;
 mod fault;
 mod journal;

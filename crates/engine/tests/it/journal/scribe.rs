@@ -242,7 +242,7 @@ fn spec(desk: &Desk, tool: &str) -> Arc<ToolSpec> {
 pub(crate) async fn events(desk: &Desk, run: RunId, kind: &str) -> Vec<Value> {
     let events = desk.engine.ledger().events(run, None, 10_000).await.expect("read").expect("a run");
     let of_kind = events.iter().filter(|event| event.kind.as_str() == kind);
-    of_kind.map(|event| serde_json::from_str(event.facts.as_str()).expect("JSON")).collect()
+    of_kind.map(|event| serde_json::from_str(event.facts.canonical().as_str()).expect("JSON")).collect()
 }
 
 /// Waits until no guest of this engine is alive and no hop runs.

@@ -169,7 +169,7 @@ fn a_long_text_of_a_failure_fits_into_its_event() {
         let failure = Failure { code: Code::StepFailed, message: "\u{1}".repeat(4_096), detail: None };
         world.hop(Progress::default(), Act::Fail(failure.clone())).expect("failed");
         assert_eq!(world.run().failure(), Some(&failure));
-        let facts = &world.events.last().expect("events").facts;
+        let facts = world.events.last().expect("events").facts.canonical();
         assert!(facts.len() > limit as usize / 2 && facts.len() <= limit as usize, "{}", facts.len());
     }
 }

@@ -129,7 +129,12 @@ impl World {
             assert_eq!(last.map(|event| event.kind), Some(Kind::Run(after.run.status())));
         }
         for event in new {
-            assert!(event.facts.len() <= 8_192, "{} says {} bytes", event.kind, event.facts.len());
+            assert!(
+                event.facts.canonical().len() <= 8_192,
+                "{} says {} bytes",
+                event.kind,
+                event.facts.canonical().len()
+            );
         }
     }
 }
