@@ -29,8 +29,12 @@ pub struct Approval {
     pub description: Option<String>,
     /// What the agent says about it: its words, not the host's.
     pub claim: Option<String>,
+    /// Whether the bodies are left out: they are for whoever asked, for who may decide, and for auditors (C-282). A POST to
+    /// its `read` gives them to an auditor.
+    #[serde(default)]
+    pub withheld: bool,
     /// The arguments as they will be handed over, byte for byte.
-    pub arguments: Json,
+    pub arguments: Option<Json>,
     #[schema(value_type = String)]
     pub arguments_digest: Digest,
     /// What the program asked for, byte for byte; there once an approver has edited it (I-43).

@@ -23,8 +23,12 @@ pub struct Call {
     pub tool_version: String,
     pub effect: EffectClass,
     pub state: CallState,
+    /// Whether the bodies are left out: they are for whoever asked, for who may decide, and for auditors (C-282). A POST to
+    /// its `read` gives them to an auditor.
+    #[serde(default)]
+    pub withheld: bool,
     /// The arguments in force: those dispatched, or to be dispatched.
-    pub arguments: Json,
+    pub arguments: Option<Json>,
     #[schema(value_type = String)]
     pub arguments_digest: Digest,
     #[schema(value_type = String)]
@@ -98,7 +102,10 @@ pub struct EffectItem {
     pub tool: String,
     pub tool_version: String,
     pub state: CallState,
-    pub arguments: Json,
+    /// Whether the arguments are left out, as those of a call are.
+    #[serde(default)]
+    pub withheld: bool,
+    pub arguments: Option<Json>,
     #[schema(value_type = String)]
     pub arguments_digest: Digest,
     pub outcome: Option<CallOutcome>,

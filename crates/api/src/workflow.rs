@@ -114,6 +114,8 @@ pub struct Tool {
     pub approval: String,
     pub input: Json,
     pub output: Option<Json>,
+    /// Whether the configuration in force names this version: programs that register from now on get no other.
+    pub configured: bool,
     /// Since when it is withdrawn.
     #[schema(value_type = Option<String>)]
     pub withdrawn_at: Option<Time>,

@@ -18,7 +18,7 @@ use crate::{
     apply,
     maintenance::{self, Finding, Health, Pass, Stuck},
 };
-use protocol::command::{Answer, Caller, Cancel, Command, Decided};
+use protocol::command::{Answer, Caller, Cancel, Command, Decided, Opened, Read};
 use protocol::id::{Ids, RunId, TokenId, WorkerId};
 use protocol::limits::{Limits, WorkerSettings};
 use protocol::principal::Principal;
@@ -235,6 +235,13 @@ impl Engine {
             Answer::Settled { run, changed, .. } => Ok((*run, changed)),
             other => unreachable!("a cancel is answered with its run: {other:?}"),
         }
+    }
+
+    /// Opens bodies to an auditor, which the run's timeline tells of (C-282).
+    pub async fn read(&self, by: Caller, run: RunId, opened: Opened, reason: Option<&str>) -> Result<(), Failure> {
+        let reason = verdict::reason(reason)?;
+        self.inner.ledger.transact(Command::Read(Read { by, run, opened, reason })).await?;
+        Ok(())
     }
 
     /// Mints a token; its secret is told here and kept nowhere.

@@ -8,13 +8,14 @@ use protocol::code::Code;
 use protocol::command::Caller;
 use protocol::digest::Digest;
 use protocol::json::{Canonical, canonicalize, to_canonical};
-use protocol::plan::{Plan, PlanSchema, PlanTool};
+use protocol::plan::Plan;
 use protocol::refusal::Refusal;
-use protocol::registry::{Answer, Change, Register, Registry};
+use protocol::registry::{Answer, Change, Register, Registry, Tool};
 use protocol::run::{Kind, Settings};
 use protocol::schema::Schema;
 use protocol::workflow::{Manifest, Pattern};
 use sandbox::CheckError;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A script to register. Fields that are given here win over the script's inline metadata (I-68).
@@ -99,43 +100,48 @@ fn key(request: &RegisterScript, meta: &ScriptMeta) -> String {
     request.key.clone().or_else(|| meta.key.clone()).unwrap_or_else(|| stem.to_owned())
 }
 
-/// The sealed plan: the named tools, or all, each in its newest version (I-68, C-40 to C-43).
+/// The sealed plan: the tools that the program names, or all of the configuration, each in its newest version (I-68), and
+/// the tools that these refer to (C-13).
 fn seal(registry: &Registry, meta: &ScriptMeta, inner: &Inner) -> Result<Plan, Failure> {
-    let names: Vec<String> = match &meta.tools {
-        Some(names) => names.clone(),
-        None => registry.tools.keys().cloned().collect(),
-    };
-    let mut tools = Vec::new();
-    let mut unknown = Vec::new();
-    for name in names {
-        match registry.newest(&name) {
-            Some((version, tool)) => tools.push(PlanTool {
-                name,
-                version: version.to_owned(),
-                tool_digest: tool.digest,
-                grant_digest: tool.grant,
-            }),
-            None if meta.tools.is_some() && protocol::builtin::spec(&name).is_none() => unknown.push(name),
-            None => {}
-        }
-    }
-    if !unknown.is_empty() {
-        let known: Vec<&str> = registry.tools.keys().map(String::as_str).collect();
-        let hint = match known.as_slice() {
-            [] => "the configuration has no tools: is the right one named by --config?".to_owned(),
-            known => format!("known: {}", known.join(", ")),
-        };
-        let detail = format!("there is no tool {}", unknown.join(", "));
-        return Err(Failure::Refused(Refusal::new(Code::ToolInvalid, detail).hint(hint)));
-    }
-    tools.sort_by(|a, b| a.name.cmp(&b.name));
-    tools.dedup_by(|a, b| a.name == b.name);
     let max_calls = meta.max_calls.unwrap_or(inner.limits.calls);
     if max_calls == 0 || max_calls > inner.limits.calls {
         let detail = format!("max_calls exceeded: {max_calls} > {}", inner.limits.calls);
         return Err(Failure::refused(Code::LimitExceeded, detail));
     }
-    Ok(Plan { schema: PlanSchema::V1, max_calls, not_after: None, tools })
+    let tools = offered(registry, meta)?;
+    let tools: Vec<_> = tools.values().map(|tool| (&*tool.spec, tool.grant)).collect();
+    Plan::seal(max_calls, None, &tools).map_err(|faults| {
+        let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        Failure::refused(Code::ToolInvalid, faults.join("; "))
+    })
+}
+
+fn offered<'a>(registry: &'a Registry, meta: &ScriptMeta) -> Result<BTreeMap<String, &'a Tool>, Failure> {
+    let configured = || registry.tools.keys().filter_map(|name| Some((name.clone(), registry.newest(name)?)));
+    let Some(named) = &meta.tools else { return Ok(configured().collect()) };
+    let (mut tools, mut wanted, mut unknown) = (BTreeMap::new(), named.clone(), Vec::new());
+    while let Some(name) = wanted.pop() {
+        match registry.newest(&name) {
+            _ if tools.contains_key(&name) => {}
+            Some(tool) => {
+                wanted.extend(tool.spec.followups().into_iter().map(|(_, followup, _)| followup.tool.clone()));
+                tools.insert(name, tool);
+            }
+            None if protocol::builtin::spec(&name).is_some() => {}
+            None => unknown.push(name),
+        }
+    }
+    if unknown.is_empty() {
+        return Ok(tools);
+    }
+    unknown.sort_unstable();
+    let known: Vec<String> = configured().map(|(name, _)| name).collect();
+    let hint = match known.as_slice() {
+        [] => "the configuration has no tools: is the right one named by --config?".to_owned(),
+        known => format!("known: {}", known.join(", ")),
+    };
+    let detail = format!("the configuration has no tool {}", unknown.join(", "));
+    Err(Failure::Refused(Refusal::new(Code::ToolInvalid, detail).hint(hint)))
 }
 
 fn schema(given: Option<&Canonical>, what: &str) -> Result<Canonical, Failure> {

@@ -31,6 +31,7 @@ pub enum Command {
     Recover(Recover),
     /// What the engine found out about a call that no hop has any more.
     Found(Box<Found>),
+    Read(Read),
     /// Cleanup of a final run that is done.
     Clean {
         run: RunId,
@@ -300,6 +301,23 @@ pub struct Cancel {
     pub reason: Option<NewBody>,
 }
 
+/// Opens the bodies of a call or an approval to an auditor (C-282).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Read {
+    pub by: Caller,
+    pub run: RunId,
+    pub opened: Opened,
+    /// Kept as a body; the event names its digest (I-38).
+    pub reason: Option<NewBody>,
+}
+
+/// Whose bodies are read; it belongs to the run of the command.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Opened {
+    Approval(ApprovalId),
+    Call(CallId),
+}
+
 /// One run of the recovery pass (section 14), under the settings of the pass.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Recover {
@@ -384,7 +402,7 @@ pub enum Answer {
         detail: String,
     },
     Decided(Box<Decided>),
-    /// An expiry, cancel, recovery or cleanup; `changed` is false if there was nothing to do.
+    /// An expiry, cancel, recovery, reading or cleanup; `changed` is false if there was nothing to do.
     Settled {
         run: Box<Run>,
         changed: bool,
@@ -412,6 +430,7 @@ impl Command {
             Command::Cancel(cancel) => Subject::Run(cancel.run),
             Command::Recover(recover) => Subject::Run(recover.run),
             Command::Found(found) => Subject::Run(found.run),
+            Command::Read(read) => Subject::Run(read.run),
             Command::Clean { run, .. } => Subject::Run(*run),
         }
     }

@@ -40,6 +40,8 @@ pub enum Kind {
     CallEnded,
     CallAmbiguous,
     CallSettled,
+    /// An auditor read its bodies (C-282).
+    CallRead,
     ApprovalRequested,
     ApprovalVoted,
     ApprovalEdited,
@@ -47,6 +49,8 @@ pub enum Kind {
     ApprovalRejected,
     ApprovalExpired,
     ApprovalCancelled,
+    /// An auditor read its bodies (C-282).
+    ApprovalRead,
     WaitOpened,
     WaitClosed,
     TimerFired,
@@ -59,7 +63,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    const OTHERS: [(Kind, &'static str); 25] = [
+    const OTHERS: [(Kind, &'static str); 27] = [
         (Kind::NodeEntered, "node.entered"),
         (Kind::NodeWaiting, "node.waiting"),
         (Kind::NodeEnded, "node.ended"),
@@ -69,6 +73,7 @@ impl Kind {
         (Kind::CallEnded, "call.ended"),
         (Kind::CallAmbiguous, "call.ambiguous"),
         (Kind::CallSettled, "call.settled"),
+        (Kind::CallRead, "call.read"),
         (Kind::ApprovalRequested, "approval.requested"),
         (Kind::ApprovalVoted, "approval.voted"),
         (Kind::ApprovalEdited, "approval.edited"),
@@ -76,6 +81,7 @@ impl Kind {
         (Kind::ApprovalRejected, "approval.rejected"),
         (Kind::ApprovalExpired, "approval.expired"),
         (Kind::ApprovalCancelled, "approval.cancelled"),
+        (Kind::ApprovalRead, "approval.read"),
         (Kind::WaitOpened, "wait.opened"),
         (Kind::WaitClosed, "wait.closed"),
         (Kind::TimerFired, "timer.fired"),

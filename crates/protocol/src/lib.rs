@@ -25,6 +25,7 @@ pub mod obligation;
 pub mod plan;
 pub mod policy;
 pub mod principal;
+pub mod reading;
 pub mod refusal;
 pub mod registry;
 pub mod rows;

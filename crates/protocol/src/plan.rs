@@ -45,20 +45,20 @@ pub struct PlanTool {
 }
 
 impl Plan {
-    /// Seals tools with their grants, or lists what keeps them from being a plan.
+    /// Seals tools with the digests of their grants, or lists what keeps them from being a plan.
     ///
     /// Every tool that another refers to must be among them (C-13). The order of `tools` changes nothing (C-42).
-    pub fn seal(max_calls: u32, not_after: Option<Time>, tools: &[(&ToolSpec, &Grant)]) -> Result<Self, Vec<Fault>> {
+    pub fn seal(max_calls: u32, not_after: Option<Time>, tools: &[(&ToolSpec, Digest)]) -> Result<Self, Vec<Fault>> {
         let mut faults = check_references(tools.iter().map(|(spec, _)| *spec));
         if !(1..=limits::CALLS_MAX).contains(&max_calls) {
             let message = format!("expected a whole number from 1 to {}", limits::CALLS_MAX);
             faults.push(Fault { pointer: "/max_calls".to_owned(), code: Code::LimitExceeded, message });
         }
-        let entry = |(spec, grant): &(&ToolSpec, &Grant)| PlanTool {
+        let entry = |(spec, grant): &(&ToolSpec, Digest)| PlanTool {
             name: spec.name.clone(),
             version: spec.version.clone(),
             tool_digest: spec.digest(),
-            grant_digest: grant.digest(),
+            grant_digest: *grant,
         };
         let mut entries: Vec<PlanTool> = tools.iter().map(entry).collect();
         entries.sort_by(|a, b| a.name.cmp(&b.name));

@@ -42,6 +42,8 @@ pub struct Tool {
     pub grant: Digest,
     pub registered_at: Time,
     pub withdrawn_at: Option<Time>,
+    /// Whether the configuration in force names this version: only then is it given to programs that register (I-68).
+    pub configured: bool,
 }
 
 /// An API token: what is stored of it.
@@ -136,13 +138,10 @@ impl Registry {
         registered.map(|tool| tool.spec.clone()).or_else(|| crate::builtin::spec(name))
     }
 
-    /// The version a plan takes when it names none: the one registered last and not withdrawn (I-68).
-    pub fn newest(&self, name: &str) -> Option<(&str, &Tool)> {
-        self.tools
-            .get(name)?
-            .iter()
-            .filter(|(_, tool)| tool.withdrawn_at.is_none())
-            .max_by_key(|(version, tool)| (tool.registered_at, version.as_str()))
-            .map(|(version, tool)| (version.as_str(), tool))
+    /// The version that a plan takes: of those that the configuration in force names and nobody withdrew, the one
+    /// registered last (I-68).
+    pub fn newest(&self, name: &str) -> Option<&Tool> {
+        let offered = |tool: &&Tool| tool.configured && tool.withdrawn_at.is_none();
+        self.tools.get(name)?.values().filter(offered).max_by_key(|tool| (tool.registered_at, &tool.spec.version))
     }
 }

@@ -122,12 +122,22 @@ impl Client {
         self.get(&["v1", "approvals", &id.to_string()], &()).await
     }
 
+    /// With its bodies, for an auditor: an event of the run.
+    pub async fn read_approval(&self, id: ApprovalId, request: &ActionRequest) -> Result<Approval, ClientError> {
+        self.post(&["v1", "approvals", &id.to_string(), "read"], request).await
+    }
+
     pub async fn decide(&self, id: ApprovalId, request: &DecisionRequest) -> Result<Approval, ClientError> {
         self.post(&["v1", "approvals", &id.to_string(), "decisions"], request).await
     }
 
     pub async fn decide_batch(&self, request: &BatchRequest) -> Result<BatchAnswer, ClientError> {
         self.post(&["v1", "approvals:decide"], request).await
+    }
+
+    /// A call with its bodies, for an auditor: an event of the run.
+    pub async fn read_call(&self, id: CallId, request: &ActionRequest) -> Result<Call, ClientError> {
+        self.post(&["v1", "calls", &id.to_string(), "read"], request).await
     }
 
     // Effects (I-30).

@@ -91,6 +91,14 @@ pub(crate) enum ApprovalVerb {
         /// The approval's id
         id: String,
     },
+    /// Read what `show` withholds as an auditor, which is an event of the run
+    #[command(
+        after_help = "Whoever asked, and who may decide, see it without.\n\nExample:\n  stasis approval read apr_01m8nwmc7ce009jh69rck9w39q --reason 'quarterly review'"
+    )]
+    Read {
+        /// The approval's id
+        id: String,
+    },
     /// Say that you do not decide
     #[command(
         after_help = "Example:\n  stasis approval abstain apr_01m8nwmc7ce009jh69rck9w39q --reason 'not my department'"

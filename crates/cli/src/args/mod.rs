@@ -96,10 +96,14 @@ pub(crate) enum Command {
     Approve(approval::Approve),
     /// Reject a call or gate
     Reject(approval::Reject),
-    /// Look at one approval, or abstain from it
+    /// Look at one approval, read it as an auditor, or abstain from it
     #[command(subcommand, arg_required_else_help = true)]
     #[command(after_help = "Example:\n  stasis approval show apr_01m8nwmc7ce009jh69rck9w39q")]
     Approval(approval::ApprovalVerb),
+    /// Read a call as an auditor
+    #[command(subcommand, arg_required_else_help = true)]
+    #[command(after_help = "Example:\n  stasis call read call_01m8nwmc7be00865rzyjka792g --reason 'quarterly review'")]
+    Call(operate::Call),
     /// List effects and settle those whose outcome nobody knows
     #[command(subcommand, arg_required_else_help = true)]
     #[command(

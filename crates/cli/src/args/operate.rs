@@ -8,6 +8,19 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 #[derive(Subcommand, Debug)]
+pub(crate) enum Call {
+    /// Read the arguments and the result of a call as an auditor, which is an event of its run
+    #[command(after_help = "Whoever asked, and who may decide, see them in `stasis run calls` without it.
+
+Example:
+  stasis call read call_01m8nwmc7be00865rzyjka792g --reason 'quarterly review'")]
+    Read {
+        /// The call's id
+        id: CallId,
+    },
+}
+
+#[derive(Subcommand, Debug)]
 pub(crate) enum Effect {
     /// List the write calls of all runs, newest first
     #[command(after_help = "Example:\n  stasis effect list --ambiguous")]

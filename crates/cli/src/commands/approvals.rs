@@ -9,7 +9,7 @@ use crate::failure::{Exit, Failure};
 use crate::input;
 use crate::render;
 use api::approval::{ApprovalQuery, ApprovalStatus, DecisionRequest, Order};
-use api::run::Until;
+use api::run::{ActionRequest, Until};
 use api::{Approval, Json, Verdict};
 use protocol::id::{ApprovalId, RunId};
 use protocol::json::canonicalize;
@@ -75,14 +75,15 @@ pub(crate) async fn approve(app: &App, approve: &Approve) -> Result<Exit, Failur
 /// The arguments as they were found, with their digest; of an edit what it changes, with both digests.
 fn arguments_or_changes(found: &Approval, edit: Option<&Json>) -> String {
     let Some(edit) = edit else {
-        return format!("{}\ndigest {}", render::visible(found.arguments.as_str()), found.arguments_digest);
+        let shown = render::visible(render::arguments(found.arguments.as_ref()));
+        return format!("{shown}\ndigest {}", found.arguments_digest);
     };
     // What is no strict JSON has no digest; the server then says what is wrong with it.
     let (edit, digest) = match canonicalize(edit.as_str().as_bytes()) {
         Ok(body) => (Json::parse(body.as_str()).unwrap_or_else(|_| edit.clone()), body.digest().to_string()),
         Err(fault) => (edit.clone(), format!("none ({fault})")),
     };
-    let changes = render::difference::difference(&found.arguments, &edit);
+    let changes = found.arguments.as_ref().map(|now| render::difference::difference(now, &edit)).unwrap_or_default();
     format!("with an edit\n{}\ndigest {} -> {digest}", changes.trim_end(), found.arguments_digest)
 }
 
@@ -102,6 +103,12 @@ pub(crate) async fn approval(app: &App, verb: &ApprovalVerb) -> Result<Exit, Fai
         ApprovalVerb::Show { id } => {
             let (door, id) = addressed(app, id, Need::Read).await?;
             let approval = door.client.approval(id).await?;
+            app.out.object(&approval, |approval| render::approval::show(approval, now()))?;
+            Ok(Exit::Fine)
+        }
+        ApprovalVerb::Read { id } => {
+            let (door, id) = addressed(app, id, Need::Read).await?;
+            let approval = door.client.read_approval(id, &ActionRequest { reason: app.reason() }).await?;
             app.out.object(&approval, |approval| render::approval::show(approval, now()))?;
             Ok(Exit::Fine)
         }

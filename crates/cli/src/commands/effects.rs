@@ -2,13 +2,14 @@
 
 use super::{approvals, now, runs};
 use crate::app::App;
-use crate::args::operate::{Effect, Settle};
+use crate::args::operate::{Call, Effect, Settle};
 use crate::door::{Door, Need};
 use crate::failure::{Exit, Failure};
 use crate::input;
 use crate::render;
 use api::approval::DecisionRequest;
 use api::call::{CallState, EffectQuery};
+use api::run::ActionRequest;
 use api::{Approval, Verdict};
 use protocol::id::CallId;
 
@@ -31,6 +32,15 @@ pub(crate) async fn effect(app: &App, verb: &Effect) -> Result<Exit, Failure> {
     }
 }
 
+/// The bodies of a call, for an auditor (C-282).
+pub(crate) async fn call(app: &App, verb: &Call) -> Result<Exit, Failure> {
+    let Call::Read { id } = verb;
+    let door = app.open(Need::Read).await?;
+    let call = door.client.read_call(*id, &ActionRequest { reason: app.reason() }).await?;
+    app.out.object(&call, |call| render::lists::call(call, now()))?;
+    Ok(Exit::Fine)
+}
+
 /// The decision of the call's `settle` approval, by another name.
 async fn settle(app: &App, given: &Settle) -> Result<Exit, Failure> {
     let result =
@@ -49,7 +59,7 @@ async fn settle(app: &App, given: &Settle) -> Result<Exit, Failure> {
         app.out.say(&format!(
             "settling {} {}",
             render::visible(&found.tool),
-            render::visible(found.arguments.as_str())
+            render::visible(render::arguments(found.arguments.as_ref()))
         ));
         if let Some(settle) = found.settle.as_ref().filter(|_| verdict == Verdict::Happened) {
             app.out.say(render::approval::about_settling(settle).trim_end());

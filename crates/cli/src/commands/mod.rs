@@ -49,6 +49,7 @@ async fn once(app: &App, command: &Command) -> Result<Exit, Failure> {
         Command::Approve(approve) => approvals::approve(app, approve).await,
         Command::Reject(reject) => approvals::reject(app, reject).await,
         Command::Approval(verb) => approvals::approval(app, verb).await,
+        Command::Call(verb) => effects::call(app, verb).await,
         Command::Effect(verb) => effects::effect(app, verb).await,
         Command::Guest(verb) => operate::guest(app, verb).await,
         Command::Tool(verb) => operate::tool(app, verb).await,

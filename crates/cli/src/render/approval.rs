@@ -1,7 +1,7 @@
 //! An approval for people: the exact arguments as the host will send them, what the agent claims apart from them.
 
 use super::difference::difference;
-use super::{indent, pretty, relative, short, table, visible};
+use super::{arguments, indent, pretty, relative, short, table, visible};
 use api::approval::{ApprovalKind, ApprovalStatus, Rule, Settle, Strength, Verdict};
 use api::{Approval, Json};
 use protocol::time::Time;
@@ -21,7 +21,7 @@ pub(crate) fn list(approvals: &[Approval], now: Time) -> String {
             question(approval.kind).to_owned(),
             approval.status.as_str().to_owned(),
             short(subject(approval), 30),
-            short(approval.arguments.as_str(), 48),
+            short(arguments(approval.arguments.as_ref()), 48),
             visible(&approval.workflow),
             relative(approval.created_at, now),
             approval.expires_at.map_or_else(|| "never".into(), |at| relative(at, now)),
@@ -116,11 +116,18 @@ pub(crate) fn show(approval: &Approval, now: Time) -> String {
     if let Some(description) = &approval.description {
         let _ = writeln!(text, "  {}", visible(description));
     }
-    let _ = writeln!(text, "arguments, exactly:\n{}", exact(&approval.arguments).trim_end());
+    match &approval.arguments {
+        Some(arguments) => {
+            let _ = writeln!(text, "arguments, exactly:\n{}", exact(arguments).trim_end());
+        }
+        None => text.push_str(
+            "arguments withheld: they are for whoever asked, who may decide, and auditors (stasis approval read ID)\n",
+        ),
+    }
     let _ = writeln!(text, "digest {}", approval.arguments_digest);
-    if let Some(asked) = &approval.asked_arguments {
+    if let (Some(asked), Some(now)) = (&approval.asked_arguments, &approval.arguments) {
         let _ = writeln!(text, "edited (- as the program asked, + as they are now):");
-        let _ = writeln!(text, "{}", indent(&difference(asked, &approval.arguments), "  ").trim_end());
+        let _ = writeln!(text, "{}", indent(&difference(asked, now), "  ").trim_end());
         let _ = writeln!(text, "digest as asked {}", approval.asked_arguments_digest);
     }
     if approval.unrenderable {

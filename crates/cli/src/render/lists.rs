@@ -1,6 +1,6 @@
 //! The other lists and objects, one function each.
 
-use super::{indent, or_dash, pretty, relative, short, table, visible};
+use super::{arguments, indent, or_dash, pretty, relative, short, table, visible};
 use api::call::CallState;
 use api::operate::CheckVerdict;
 use api::{Call, DoctorReport, EffectItem, Guest, Registered, Token, Tool, Workflow};
@@ -19,7 +19,7 @@ pub(crate) fn calls(calls: &[Call], now: Time) -> String {
             short(&call.tool, 40),
             call.effect.as_str().to_owned(),
             call_stands(call),
-            short(call.arguments.as_str(), 40),
+            short(arguments(call.arguments.as_ref()), 40),
             relative(call.created_at, now),
             call.id.to_string(),
         ]
@@ -29,6 +29,22 @@ pub(crate) fn calls(calls: &[Call], now: Time) -> String {
     if !reasons.is_empty() {
         let _ = write!(text, "\nwhy\n{}", indent(&reasons.concat(), "  "));
     }
+    text
+}
+
+/// One call with its bodies.
+pub(crate) fn call(call: &Call, now: Time) -> String {
+    let mut text = format!("{}  {}@{}  {}\n", call.id, visible(&call.tool), call.tool_version, call_stands(call));
+    let _ = writeln!(text, "{}, asked {}", call.identity, relative(call.created_at, now));
+    let mut body = |name: &str, body: Option<&api::Json>| {
+        if let Some(body) = body {
+            let _ = write!(text, "{name}\n{}", indent(&visible(&pretty(body)), "  "));
+        }
+    };
+    body("arguments", call.arguments.as_ref());
+    body("result", call.result.as_ref());
+    body("detail", call.detail.as_ref());
+    let _ = writeln!(text, "digest {}", call.arguments_digest);
     text
 }
 
@@ -74,7 +90,7 @@ pub(crate) fn effects(effects: &[EffectItem], now: Time) -> String {
             short(&effect.tool, 40),
             effect.outcome.map_or(effect.state.as_str(), |outcome| outcome.as_str()).to_owned(),
             or_dash(effect.applied.map(|applied| applied.as_str())),
-            short(effect.arguments.as_str(), 40),
+            short(arguments(effect.arguments.as_ref()), 40),
             or_dash(effect.gate_at.map(|at| relative(at, now))),
             effect.run.to_string(),
         ]
@@ -118,14 +134,18 @@ pub(crate) fn tools(tools: &[Tool]) -> String {
     }
     let rows = tools.iter().map(|tool| {
         let name = format!("{}@{}", tool.name, tool.version);
-        let withdrawn = if tool.withdrawn_at.is_some() { "withdrawn" } else { "" };
+        let state = match (tool.withdrawn_at.is_some(), tool.configured) {
+            (true, _) => "withdrawn",
+            (false, true) => "",
+            (false, false) => "not configured",
+        };
         vec![
             name,
             tool.effect.as_str().to_owned(),
             tool.connector.clone(),
             short(&tool.approval, 30),
             short(tool.description.as_deref().unwrap_or(""), 48),
-            withdrawn.to_owned(),
+            state.to_owned(),
         ]
     });
     table(&["TOOL", "EFFECT", "CONNECTOR", "ASKS", "DESCRIPTION", ""], rows.collect())
@@ -140,6 +160,9 @@ pub(crate) fn tool(tool: &Tool, now: Time) -> String {
     let _ = writeln!(text, "digest {}", tool.digest);
     if let Some(at) = tool.withdrawn_at {
         let _ = writeln!(text, "withdrawn {}", relative(at, now));
+    }
+    if !tool.configured {
+        text.push_str("not in the configuration: only runs that were given it before use it\n");
     }
     let _ = write!(text, "input\n{}", indent(&visible(&pretty(&tool.input)), "  "));
     if let Some(output) = &tool.output {

@@ -58,6 +58,11 @@ pub(crate) fn visible(text: &str) -> String {
     shown
 }
 
+/// Arguments as they are, or that they are withheld (C-282).
+pub(crate) fn arguments(given: Option<&Json>) -> &str {
+    given.map_or("(withheld)", Json::as_str)
+}
+
 /// JSON with line breaks and indentation, every token exactly as it is (numbers as written, strings as escaped).
 pub(crate) fn pretty(json: &Json) -> String {
     let mut out = String::new();

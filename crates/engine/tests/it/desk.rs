@@ -158,7 +158,7 @@ impl Desk {
         .await;
     }
 
-    /// Puts a configuration in force, and nothing of the one before it but its tools.
+    /// Puts a configuration in force, and nothing of the one before it.
     pub(crate) async fn apply(&self, text: &str) {
         let origin = engine::config::Origin { file: None, data: self.folder.path(), environment: Vec::new() };
         let config = engine::config::Config::read("stasis.toml", text, self.folder.path(), &origin)

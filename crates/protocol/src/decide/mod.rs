@@ -11,6 +11,7 @@ mod claim;
 mod expire;
 mod found;
 mod hop;
+mod read;
 mod recover;
 mod registry;
 mod rules;
@@ -89,6 +90,7 @@ pub fn decide(command: Command, loaded: Loaded, cx: &mut Cx<'_>) -> Decision {
         (Command::Cancel(cancel), Loaded::Rows(rows)) => cancel::cancel(cancel, *rows, cx),
         (Command::Recover(recover), Loaded::Rows(rows)) => recover::recover(recover, *rows, cx),
         (Command::Found(found), Loaded::Rows(rows)) => found::found(*found, *rows, cx),
+        (Command::Read(read), Loaded::Rows(rows)) => read::read(read, *rows, cx),
         (Command::Clean { debt, .. }, Loaded::Rows(rows)) => cancel::clean(debt, *rows, cx),
         (command, Loaded::Missing) => missing(&command).into(),
         (command, loaded) => unreachable!("the store loads what the command names: {command:?} {loaded:?}"),

@@ -12,7 +12,7 @@ use crate::principal::Right;
 use crate::refusal::Refusal;
 use crate::registry::{Answer, Apply, Change, Register, Registry, Token, Tool};
 use crate::workflow::{Pattern, Workflow, is_key};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// What a registry command changes: the registry as it will be, and the blobs to store with it.
@@ -104,12 +104,21 @@ fn activate(by: &Caller, key: &str, revision: u32, cx: &Cx<'_>) -> Result<Regist
 }
 
 /// Tools are added, never replaced (C-10); policy and principals are those of the configuration from now on (I-19). A
-/// tool that is absent from it stays registered: withdrawing is an act of its own (C-45).
+/// tool that is absent from it stays registered for the runs whose plan has it, since withdrawing is an act of its own
+/// (C-45); programs that register from now on do not get it (I-68).
 fn apply_config(apply: Apply, cx: &Cx<'_>) -> Result<RegistryChange, Refusal> {
     allowed(&apply.by, Right::ToolsWrite)?;
     let mut registry = cx.registry.clone();
     let mut blobs = Vec::new();
     let mut changed = false;
+    let named: BTreeSet<(&str, &str)> =
+        apply.tools.iter().map(|new| (new.spec.name.as_str(), new.spec.version.as_str())).collect();
+    for (name, versions) in &mut registry.tools {
+        for (version, tool) in versions {
+            let configured = named.contains(&(name.as_str(), version.as_str()));
+            changed |= std::mem::replace(&mut tool.configured, configured) != configured;
+        }
+    }
     for new in apply.tools {
         let (name, version) = (new.spec.name.clone(), new.spec.version.clone());
         let digest = new.spec.digest();
@@ -135,6 +144,7 @@ fn apply_config(apply: Apply, cx: &Cx<'_>) -> Result<RegistryChange, Refusal> {
                         spec: new.spec,
                         registered_at: cx.now,
                         withdrawn_at: None,
+                        configured: true,
                     },
                 );
             }

@@ -4,7 +4,7 @@
 use super::door::Signed;
 use super::forms::{BareForm, DecisionForm, Draft};
 use super::layout::{Section, View, page};
-use super::pages::{Said, drawn, failed, with_asked};
+use super::pages::{Said, drawn, failed};
 use super::posted::Posted;
 use super::run::confirm_cancel;
 use crate::http::App;
@@ -15,6 +15,7 @@ use api::run::ActionRequest;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Redirect, Response};
+use protocol::code::Code;
 use protocol::id::{ApprovalId, RunId};
 
 /// A form that came from a page of ours, or why it is not taken.
@@ -52,16 +53,36 @@ pub(super) async fn decide(
     };
     match app.service.decide(&signed.0.caller, id, request).await {
         Ok(_) => to(id, Said::Recorded),
-        Err(problem) => match problem.code.as_str() {
-            "already_decided" | "approval_expired" | "approval_cancelled" => to(id, Said::Late),
-            "args_digest_mismatch" => to(id, Said::Changed),
-            "not_found" => failed(Some(&view), &problem),
+        Err(problem) => match problem.code.parse::<Code>() {
+            Ok(Code::AlreadyDecided | Code::ApprovalExpired | Code::ApprovalCancelled) => to(id, Said::Late),
+            Ok(Code::ArgsDigestMismatch) => to(id, Said::Changed),
+            Ok(Code::NotFound) => failed(Some(&view), &problem),
             _ => {
                 let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
                 once_more(&app, &signed, &view, id, &Draft::refused(&form, &problem), status).await
             }
         },
     }
+}
+
+/// An auditor opens what is withheld. The answer is the page itself: where there is no redirect there is no address under
+/// which the bodies could be read again without another event (C-282).
+pub(super) async fn read(
+    State(app): State<App>,
+    signed: Signed,
+    headers: HeaderMap,
+    id: Result<Id<ApprovalId>, Refused>,
+    form: Result<Posted<BareForm>, Refused>,
+) -> Response {
+    let view = signed.view(&app);
+    let done = async {
+        let BareForm { reason, .. } = checked(&app, &signed, &headers, form, |form| &form.csrf)?;
+        let Id(id) = id.map_err(|Refused(problem)| problem)?;
+        let approval = app.service.read_approval(&signed.0.caller, id, &ActionRequest { reason }).await?;
+        Ok(drawn(&view, &approval, &Draft::default(), None).into_response())
+    };
+    let done: Answer<Response> = done.await;
+    done.unwrap_or_else(|problem| failed(Some(&view), &problem))
 }
 
 fn to(id: ApprovalId, said: Said) -> Response {
@@ -77,8 +98,8 @@ async fn once_more(
     draft: &Draft,
     status: StatusCode,
 ) -> Response {
-    match with_asked(app, &signed.0.caller, id).await {
-        Ok((approval, asked)) => (status, drawn(view, &approval, asked.as_ref(), draft, None)).into_response(),
+    match app.service.approval(&signed.0.caller, id).await {
+        Ok(approval) => (status, drawn(view, &approval, draft, None)).into_response(),
         Err(problem) => failed(Some(view), &problem),
     }
 }

@@ -7,22 +7,17 @@
 use super::approvals::{deciders, progress, subject};
 use super::body::{difference, exact, readable};
 use super::forms::{self, Draft};
-use super::layout::View;
+use super::layout::{View, csrf};
 use super::text::shown;
 use super::widgets::{ago, countdown, digest, fact, lasting, question, stamp, standing, words};
 use api::approval::{ApprovalKind, ApprovalStatus, Decision, EditRule, OnExpiry, ReasonRule, Strength, Verdict};
 use api::{Approval, Json};
 use maud::{Markup, html};
+use protocol::principal::Right;
 
-/// The content of the page. `asked` are the arguments before an edit, where they differ; `draft` is what was typed
-/// into a form that was refused; `notice` says what the last request did.
-pub(super) fn content(
-    view: &View,
-    approval: &Approval,
-    asked: Option<&Json>,
-    draft: &Draft,
-    notice: Option<&Markup>,
-) -> Markup {
+/// The content of the page. `draft` is what was typed into a form that was refused; `notice` says what the last request
+/// did.
+pub(super) fn content(view: &View, approval: &Approval, draft: &Draft, notice: Option<&Markup>) -> Markup {
     let (id, gate) = (approval.id, approval.kind == ApprovalKind::Gate);
     html! {
         div.approval {
@@ -38,8 +33,8 @@ pub(super) fn content(
                     (what(approval))
                     // The answer to a program's own question stands before its details, which may be long.
                     @if gate { (answer(view, approval, draft)) }
-                    (arguments(approval))
-                    @if let Some(asked) = asked { (edited(asked, &approval.arguments)) }
+                    (arguments(view, approval))
+                    @if let (Some(asked), Some(now)) = (&approval.asked_arguments, &approval.arguments) { (edited(asked, now)) }
                     @if let Some(claim) = &approval.claim { (said(claim)) }
                 }
                 div.secondary {
@@ -126,7 +121,7 @@ fn what(approval: &Approval) -> Markup {
     }
 }
 
-fn arguments(approval: &Approval) -> Markup {
+fn arguments(view: &View, approval: &Approval) -> Markup {
     html! {
         section.arguments aria-labelledby="arguments-title" {
             h2 #arguments-title data-live="swap" {
@@ -140,17 +135,47 @@ fn arguments(approval: &Approval) -> Markup {
             @if approval.unrenderable {
                 p.notice.bad { "These arguments are too long or too opaque to be judged by eye. Approving them has to be said apart." }
             }
-            @if approval.kind == ApprovalKind::Gate {
-                (readable(&approval.arguments))
-                details { summary { "Byte for byte" } (exact(&approval.arguments)) }
-                p.under { (digest(approval.arguments_digest)) span.soft { " is the digest of these bytes" } }
-            } @else {
-                (exact(&approval.arguments))
-                p.under { (digest(approval.arguments_digest)) span.soft { " is the digest of these bytes" } }
-                details open[!approval.unrenderable] {
-                    summary { "The same, to read" }
-                    (readable(&approval.arguments))
+            @match &approval.arguments {
+                Some(arguments) => (whole(approval, arguments)),
+                None => (withheld(view, approval)),
+            }
+        }
+    }
+}
+
+fn whole(approval: &Approval, arguments: &Json) -> Markup {
+    let under = html! {
+        p.under { (digest(approval.arguments_digest)) span.soft { " is the digest of these bytes" } }
+    };
+    html! {
+        @if approval.kind == ApprovalKind::Gate {
+            (readable(arguments))
+            details { summary { "Byte for byte" } (exact(arguments)) }
+            (under)
+        } @else {
+            (exact(arguments))
+            (under)
+            details open[!approval.unrenderable] {
+                summary { "The same, to read" }
+                (readable(arguments))
+            }
+        }
+    }
+}
+
+/// What stands where the arguments would be, for whom they are not (C-282).
+fn withheld(view: &View, approval: &Approval) -> Markup {
+    html! {
+        p.notice.note { "They are for whoever asked and for those who may decide. Their digest is " (digest(approval.arguments_digest)) "." }
+        @if view.principal.can(Right::AuditRead) {
+            form method="post" action=(format!("/console/approvals/{}/read", approval.id)) {
+                (csrf(view))
+                div.field {
+                    label for="audit-reason" { "Reason " span.soft { "not needed" } }
+                    textarea #audit-reason name="reason" rows="2" maxlength="8192" {}
                 }
+                p.soft { "Reading them as an auditor is an event of the run." }
+                div.buttons { button type="submit" { "Read them as an auditor" } }
             }
         }
     }

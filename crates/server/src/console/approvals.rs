@@ -153,7 +153,7 @@ fn card(view: &View, approval: &Approval) -> Markup {
                 @if approval.revision > 1 { " " span.tag { "edited" } }
                 @if approval.unrenderable { " " span.tag.warn { "cannot be shown plainly" } }
             }
-            p.summary { (summary(&approval.arguments)) }
+            p.summary { (summary(approval.arguments.as_ref())) }
             p.context {
                 "asked by " b { (shown(&approval.requester)) } " in " (shown(&approval.workflow)) ", "
                 (ago(approval.created_at, view.now))

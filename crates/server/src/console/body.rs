@@ -70,8 +70,9 @@ fn rows<'a>(members: impl ExactSizeIterator<Item = (String, &'a Value)>, depth: 
     }
 }
 
-/// One line that reminds a reader of the body, for lists.
-pub(super) fn summary(json: &Json) -> Markup {
+/// One line that reminds a reader of the body, for lists; of one that is withheld it says so (C-282).
+pub(super) fn summary(json: Option<&Json>) -> Markup {
+    let Some(json) = json else { return html! { span.soft { "arguments withheld" } } };
     let text = match value(json) {
         Some(Value::Object(object)) => {
             let part = |(key, value): (&str, &Value)| match value.as_str() {

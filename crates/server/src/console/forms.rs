@@ -11,6 +11,7 @@ use super::text::shown;
 use api::approval::{ApprovalKind, DecisionRequest, EditRule, ReasonRule, Verdict};
 use api::{Approval, Json, Problem};
 use maud::{Markup, html};
+use protocol::code::Code;
 use protocol::digest::Digest;
 use serde::Deserialize;
 
@@ -69,11 +70,11 @@ impl Draft {
 
     /// What was typed, beside what the service refused it for.
     pub(super) fn refused(form: &DecisionForm, problem: &Problem) -> Draft {
-        let field = match problem.code.as_str() {
-            "reason_required" => Field::Reason,
-            "invalid_answer" => Field::Answer,
-            "edit_refused" => Field::Edit,
-            "invalid_json" if form.edit.is_some() => Field::Edit,
+        let field = match problem.code.parse::<Code>() {
+            Ok(Code::ReasonRequired) => Field::Reason,
+            Ok(Code::InvalidAnswer) => Field::Answer,
+            Ok(Code::EditRefused) => Field::Edit,
+            Ok(Code::InvalidJson) if form.edit.is_some() => Field::Edit,
             _ => Field::All,
         };
         let mut draft = Draft::of(form, field, &*problem.detail);
@@ -296,7 +297,7 @@ fn edit(view: &View, approval: &Approval, draft: &Draft) -> Markup {
                     label for="edited" { "All arguments " span.soft { "complete JSON, not a patch" } }
                     textarea.code id="edited" name="edit" rows="8" spellcheck="false" autocomplete="off" {
                         // A browser drops the first line break of a field.
-                        "\n" (draft.edit.clone().unwrap_or_else(|| editable(&approval.arguments)))
+                        "\n" (draft.edit.clone().or_else(|| approval.arguments.as_ref().map(editable)).unwrap_or_default())
                     }
                     (faults(draft, Field::Edit))
                 }

@@ -4,7 +4,7 @@
 //! [`crate::service`] answers to the person who is signed in, as the API would give it to them, and every form becomes a
 //! call of the same service. Without script all of it works but the updates (I-51).
 //!
-//! Invariants. A GET changes nothing (C-214). A POST that succeeds answers with a redirect, so a reload repeats nothing.
+//! Invariants. A GET changes nothing (C-214). A POST that changes something answers with a redirect, so a reload repeats nothing.
 //! Text of guests and agents is never markup (I-52). There is no inline script or style, and nothing from another host.
 //!
 //! Where to start: [`router`] lists the pages; `layout` is their frame; `pages` and `actions` are the handlers.
@@ -49,6 +49,7 @@ pub(crate) fn router() -> Router<App> {
         .route("/console/approvals", get(pages::approvals))
         .route("/console/approvals/{id}", get(pages::approval))
         .route("/console/approvals/{id}/decisions", post(actions::decide).layer(DefaultBodyLimit::max(DECISION)))
+        .route("/console/approvals/{id}/read", post(actions::read))
         .route("/console/runs", get(pages::runs))
         .route("/console/runs/{id}", get(pages::run))
         .route("/console/runs/{id}/cancel", get(pages::cancel).post(actions::cancel))

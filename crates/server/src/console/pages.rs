@@ -17,7 +17,7 @@ use api::approval::{ApprovalKind, ApprovalQuery, ApprovalStatus, Order};
 use api::event::TailQuery;
 use api::page::ListQuery;
 use api::run::RunQuery;
-use api::{Approval, Json, Problem};
+use api::{Approval, Problem};
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
@@ -102,32 +102,16 @@ pub(super) async fn approval(
     let draw = async {
         let Id(id) = id.map_err(|Refused(problem)| problem)?;
         let Query(query) = query.map_err(|Refused(problem)| problem)?;
-        let (approval, asked) = with_asked(&app, &signed.0.caller, id).await?;
+        let approval = app.service.approval(&signed.0.caller, id).await?;
         let notice = query.answer.and_then(|said| after(&view, &approval, said));
-        Ok(drawn(&view, &approval, asked.as_ref(), &Draft::default(), notice.as_ref()))
+        Ok(drawn(&view, &approval, &Draft::default(), notice.as_ref()))
     };
     answered(&view, draw.await)
 }
 
-/// An approval, and the arguments before an edit where they differ (C-186).
-pub(super) async fn with_asked(app: &App, by: &Caller, id: ApprovalId) -> Answer<(Approval, Option<Json>)> {
-    let approval = app.service.approval(by, id).await?;
-    let asked = match approval.asked_arguments_digest == approval.arguments_digest {
-        true => None,
-        false => Some(app.service.asked_arguments(by, id).await?),
-    };
-    Ok((approval, asked))
-}
-
-pub(super) fn drawn(
-    view: &View,
-    approval: &Approval,
-    asked: Option<&Json>,
-    draft: &Draft,
-    notice: Option<&Markup>,
-) -> Markup {
+pub(super) fn drawn(view: &View, approval: &Approval, draft: &Draft, notice: Option<&Markup>) -> Markup {
     let title = format!("{} · {}", approval.tool, approval.status.as_str());
-    page(view, Section::Approvals, &title, &approval_page::content(view, approval, asked, draft, notice))
+    page(view, Section::Approvals, &title, &approval_page::content(view, approval, draft, notice))
 }
 
 /// The notice after an answer, if the record bears it out.

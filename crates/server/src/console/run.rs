@@ -92,7 +92,7 @@ fn why(view: &View, facts: &Facts) -> Markup {
                             a.button.primary href=(format!("/console/approvals/{}", approval.id)) {
                                 @if view.may_decide(approval).is_ok() { "Decide" } @else { "Look at it" }
                             }
-                            " " code { (shown(&approval.tool)) } " " span.summary { (summary(&approval.arguments)) }
+                            " " code { (shown(&approval.tool)) } " " span.summary { (summary(approval.arguments.as_ref())) }
                         }
                     }
                 }
@@ -174,7 +174,10 @@ fn call_row(view: &View, call: &Call) -> Markup {
                 @if edited { " " span.tag { "edited" } }
             }
             td role="cell" {
-                (readable(&call.arguments))
+                @match &call.arguments {
+                    Some(arguments) => (readable(arguments)),
+                    None => span.soft { "for whoever asked, who may decide, and auditors" },
+                }
                 @if let Some(result) = &call.result { details { summary { "Result" } (readable(result)) } }
                 @if let Some(detail) = &call.detail { (reason(detail)) }
                 @if let Some(seen) = &call.seen { p.reason { span.soft { "last attempt saw " } bdi { (lines(seen)) } } }

@@ -25,7 +25,7 @@ const RUN: &str = r#"{"id":"run_01m8nwmbe0e00bsaekf59edd1r","namespace":"default
 const APPROVAL: &str = r#"{"id":"apr_01m8nwmc7ce009jh69rck9w39q","kind":"call","status":"pending","run":"run_01m8nwmbe0e00bsaekf59edd1r","workflow":"refund",
  "call":"call_01m8nwmc7be00865rzyjka792g","identity":"run_01m8nwmbe0e00bsaekf59edd1r/main/2",
  "tool":"payments.refund","tool_version":"1","title":null,"description":"Refund an order","claim":null,
- "arguments":{"amount":250.5,"order_id":"o-7"},"arguments_digest":"sha256:1d4bde2c94cec964e480cc8717fb3213b58ee58b3b0b74c63b5aa03f30f2e040",
+ "withheld":false,"arguments":{"amount":250.5,"order_id":"o-7"},"arguments_digest":"sha256:1d4bde2c94cec964e480cc8717fb3213b58ee58b3b0b74c63b5aa03f30f2e040",
  "asked_arguments_digest":"sha256:1d4bde2c94cec964e480cc8717fb3213b58ee58b3b0b74c63b5aa03f30f2e040","unrenderable":false,"form":null,
  "plan_digest":"sha256:64879f7d6b960a01909762d911a32d4582c20010c5641ee90278b644a9e3b525","policy_digest":"sha256:823412d1eacb67956220e532959f0104603057c88704863ca38e7cd188fda812",
  "binding_digest":"sha256:80f70afeef3caa57646fd20afb95be9c3f2c03d38e091906de31838813dcc22e","revision":1,"requester":"ada","acts_for":null,
@@ -67,7 +67,7 @@ pub(super) fn approval() -> Approval {
 /// The approval with these arguments.
 pub(super) fn approval_of(arguments: &str) -> Approval {
     let arguments = json(arguments);
-    Approval { arguments_digest: Digest::of(arguments.as_str()), arguments, ..approval() }
+    Approval { arguments_digest: Digest::of(arguments.as_str()), arguments: Some(arguments), ..approval() }
 }
 
 pub(super) fn json(text: &str) -> Json {
@@ -104,7 +104,7 @@ pub(super) fn calls() -> Vec<Call> {
         let digest = Digest::of(arguments);
         let text = format!(
             r#"{{"id":"call_01m8nwmc7be00865rzyjka79{n:02}","run":"run_01m8nwmbe0e00bsaekf59edd1r","identity":"run_01m8nwmbe0e00bsaekf59edd1r/main/{n}","parent":null,
-            "tool":"{tool}","tool_version":"1","effect":"{effect}","state":"ended","arguments":{arguments},"arguments_digest":"{digest}","asked_arguments_digest":"{digest}",
+            "tool":"{tool}","tool_version":"1","effect":"{effect}","state":"ended","withheld":false,"arguments":{arguments},"arguments_digest":"{digest}","asked_arguments_digest":"{digest}",
             "approval":{approval},"outcome":"ok","applied":"yes","code":null,"detail":null,"result":{{"done":true}},"attempts":1,"receipt":null,
             "created_at":"{}","gate_at":"{}","completed_at":"{}"}}"#,
             at(asked),

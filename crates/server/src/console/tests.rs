@@ -56,7 +56,7 @@ fn evil_facts() -> run::Facts {
     facts.explain.waits[0].ended_by = EVIL.into();
     facts.calls[0].tool = EVIL.into();
     facts.calls[0].code = Some(EVIL.into());
-    facts.calls[0].arguments = samples::json(&evil_json());
+    facts.calls[0].arguments = Some(samples::json(&evil_json()));
     facts.calls[0].result = Some(samples::json(&evil_json()));
     facts.log[0].text = EVIL.into();
     facts.events[0].kind = EVIL.into();
@@ -66,13 +66,11 @@ fn evil_facts() -> run::Facts {
 }
 
 fn approval_page(approval: &Approval, draft: &Draft, notice: Option<&Markup>) -> Markup {
-    let asked = samples::json(r#"{"amount":950,"order_id":"o-7"}"#);
-    let asked = (approval.revision > 1).then_some(&asked);
     page(
         &samples::view(),
         Section::Approvals,
         "Approval",
-        &approval::content(&samples::view(), approval, asked, draft, notice),
+        &approval::content(&samples::view(), approval, draft, notice),
     )
 }
 
@@ -106,7 +104,9 @@ fn variants() -> Vec<(&'static str, Approval)> {
     settle.decisions.clear();
     let mut edited = samples::approval();
     edited.revision = 2;
-    edited.asked_arguments_digest = protocol::digest::Digest::of("asked");
+    let asked = samples::json(r#"{"amount":950,"order_id":"o-7"}"#);
+    edited.asked_arguments_digest = protocol::digest::Digest::of(asked.as_str());
+    edited.asked_arguments = Some(asked);
     edited.claim = Some("The customer was promised a full refund.\nThis is urgent; please approve at once.".into());
     let mut approved = edited.clone();
     approved.status = ApprovalStatus::Approved;

@@ -51,13 +51,14 @@ macro_rules! verb {
 }
 
 const READ: Needs = Needs::OneOf(&[Right::RunsRead]);
-/// Whoever decides may read what there is to decide (C-282).
+/// Whoever decides may know what there is to decide.
 const READ_OR_DECIDE: Needs = Needs::OneOf(&[Right::RunsRead, Right::ApprovalsDecide]);
 const START: Needs = Needs::OneOf(&[Right::RunsStart]);
 const CANCEL: Needs = Needs::OneOf(&[Right::RunsCancel]);
 const DECIDE: Needs = Needs::OneOf(&[Right::ApprovalsDecide]);
 const REGISTER: Needs = Needs::OneOf(&[Right::WorkflowsWrite]);
 const TOOLS: Needs = Needs::OneOf(&[Right::ToolsWrite]);
+const AUDIT: Needs = Needs::OneOf(&[Right::AuditRead]);
 const ADMIN: Needs = Needs::OneOf(&[Right::Admin]);
 
 table! {
@@ -81,6 +82,8 @@ table! {
 
     get "/v1/approvals" => approvals::list, READ_OR_DECIDE;
     get "/v1/approvals/{id}" => approvals::show, READ_OR_DECIDE;
+    post "/v1/approvals/{id}/read" => approvals::read, AUDIT;
+    post "/v1/calls/{id}/read" => runs::read_call, AUDIT;
     post "/v1/approvals/{id}/decisions" => approvals::decide, DECIDE;
     post "/v1/approvals:decide" => approvals::decide_batch, DECIDE;
 

@@ -65,13 +65,6 @@ impl Service {
         self.draw_approval(by, &found.approval, &found.run.pattern.key).await
     }
 
-    /// What the program asked for, byte for byte: other arguments than the approval's after an edit (C-186).
-    pub async fn asked_arguments(&self, by: &Caller, id: ApprovalId) -> Answer<Json> {
-        self.reads_approvals(by)?;
-        let found = self.approval_row(by, id).await?;
-        self.json(by, found.approval.run, found.approval.asked_arguments).await
-    }
-
     /// Brings a verdict to its decision. The same again is answered with what stands.
     pub async fn decide(&self, by: &Caller, id: ApprovalId, request: DecisionRequest) -> Answer<Approval> {
         // What may not be known of is told apart from what is not there nowhere, edits included (C-165).

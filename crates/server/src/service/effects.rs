@@ -4,6 +4,7 @@ use super::Service;
 use super::failure::unread;
 use super::list;
 use super::problem::Answer;
+use super::reading::Bodies;
 use crate::view;
 use api::EffectItem;
 use api::call::{CallState, EffectQuery};
@@ -36,7 +37,10 @@ impl Service {
 
     async fn effect(&self, by: &Caller, found: &CallOf) -> Answer<EffectItem> {
         let run = found.run.id;
-        let arguments = self.json(by, run, found.call.arguments.digest).await?;
+        let arguments = match self.of_one_call(by, found).await? {
+            Bodies::Shown => Some(self.json(by, run, found.call.arguments.digest).await?),
+            Bodies::Withheld => None,
+        };
         let receipt = self.receipts(by, run).await?.get(&found.call.identity.text(run)).copied();
         Ok(view::call::item(&found.call, &found.run.pattern.key, arguments, receipt))
     }

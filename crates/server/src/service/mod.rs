@@ -13,6 +13,7 @@ mod list;
 mod operate;
 pub(crate) mod problem;
 mod read;
+mod reading;
 mod runs;
 mod settle;
 mod turn;
@@ -104,7 +105,7 @@ impl Service {
         self.need(by, &[Right::RunsRead])
     }
 
-    /// Whoever decides may read what there is to decide, too (C-282).
+    /// Whoever decides may know what there is to decide, too.
     fn reads_approvals(&self, by: &Caller) -> Answer<()> {
         self.need(by, &[Right::RunsRead, Right::ApprovalsDecide])
     }

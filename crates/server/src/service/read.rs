@@ -3,10 +3,11 @@
 use super::Service;
 use super::failure::unread;
 use super::problem::{Answer, internal, not_found};
+use super::reading::{self, Bodies};
 use crate::view;
 use crate::view::run::Parts;
 use api::run::Tier;
-use api::{Approval, Json, Run};
+use api::{Approval, Call, Json, Run};
 use protocol::approval::{self, Kind};
 use protocol::call::Receipt;
 use protocol::code::Code;
@@ -46,8 +47,8 @@ impl Service {
             None => None,
         };
         let mut titles = HashMap::new();
-        for approval in shown.approvals.iter().filter(|approval| approval.kind() == Kind::Gate && approval.is_pending())
-        {
+        let gates = shown.approvals.iter().filter(|approval| approval.kind() == Kind::Gate && approval.is_pending());
+        for approval in gates.filter(|approval| reading::of_approval(by, approval) == Bodies::Shown) {
             titles.extend(self.title(by, approval).await?.map(|title| (approval.id, title)));
         }
         let receipts = match shown.calls.is_empty() {
@@ -137,27 +138,52 @@ impl Service {
             Err(problem) if problem.code == Code::Internal.as_str() => return Ok(None),
             arguments => arguments?,
         };
-        Ok(arguments.peek().get("title").and_then(|title| title.as_str()).map(str::to_owned))
+        Ok(title_of(&arguments))
     }
 
-    /// Draws an approval with its bodies.
+    /// Draws an approval, with its bodies where they are the caller's business.
     pub(super) async fn draw_approval(
         &self,
         by: &Caller,
         row: &approval::Approval,
         workflow: &str,
     ) -> Answer<Approval> {
-        let arguments = self.json(by, row.run, row.arguments.digest).await?;
+        self.draw_approval_with(by, row, workflow, reading::of_approval(by, row)).await
+    }
+
+    pub(super) async fn draw_approval_with(
+        &self,
+        by: &Caller,
+        row: &approval::Approval,
+        workflow: &str,
+        bodies: Bodies,
+    ) -> Answer<Approval> {
         let spec = self.spec(row);
-        let title = match row.kind() {
-            Kind::Gate => arguments.peek().get("title").and_then(|title| title.as_str()).map(str::to_owned),
-            Kind::Call | Kind::Settle => spec.as_ref().and_then(|spec| spec.title.clone()),
+        let bodies = match bodies {
+            Bodies::Shown => Some(self.approval_bodies(by, row, spec.as_deref()).await?),
+            Bodies::Withheld => None,
         };
+        let title = match (row.kind(), &bodies) {
+            (Kind::Gate, bodies) => bodies.as_ref().and_then(|b| title_of(b.arguments.as_ref()?)),
+            (Kind::Call | Kind::Settle, _) => spec.as_ref().and_then(|spec| spec.title.clone()),
+        };
+        let description = spec.map(|spec| spec.description.clone()).filter(|text| !text.is_empty());
+        let about = view::approval::About { workflow: workflow.to_owned(), title, description };
+        Ok(view::approval::approval(row, about, bodies))
+    }
+
+    async fn approval_bodies(
+        &self,
+        by: &Caller,
+        row: &approval::Approval,
+        spec: Option<&ToolSpec>,
+    ) -> Answer<view::approval::Bodies> {
         let mut reasons = HashMap::new();
         for reason in row.votes.iter().filter_map(|vote| vote.reason) {
             reasons.insert(reason.digest, self.text(by, row.run, reason.digest).await?);
         }
-        let bodies = view::approval::Bodies {
+        Ok(view::approval::Bodies {
+            arguments: Some(self.json(by, row.run, row.arguments.digest).await?),
             claim: match row.claim {
                 Some(claim) => Some(self.text(by, row.run, claim.digest).await?),
                 None => None,
@@ -169,15 +195,32 @@ impl Service {
                 false => Some(self.json(by, row.run, row.asked_arguments).await?),
             },
             settle: match row.kind() {
-                Kind::Settle => Some(self.about_settling(by, row, spec.as_deref()).await?),
+                Kind::Settle => Some(self.about_settling(by, row, spec).await?),
                 Kind::Call | Kind::Gate => None,
             },
-            arguments,
             reasons,
+        })
+    }
+
+    /// Draws a call, with its bodies or without.
+    pub(super) async fn draw_call(
+        &self,
+        by: &Caller,
+        row: &protocol::call::Call,
+        receipt: Option<ReceiptId>,
+        bodies: Bodies,
+    ) -> Answer<Call> {
+        let bodies = match bodies {
+            Bodies::Withheld => None,
+            Bodies::Shown => Some(view::call::Bodies {
+                arguments: self.json(by, row.run, row.arguments.digest).await?,
+                outcome: self
+                    .maybe_json(by, row.run, row.outcome().and_then(|o| o.body).map(|body| body.digest))
+                    .await?,
+                seen: self.seen(by, row).await?,
+            }),
         };
-        let description = spec.map(|spec| spec.description.clone()).filter(|text| !text.is_empty());
-        let about = view::approval::About { workflow: workflow.to_owned(), title, description };
-        Ok(view::approval::approval(row, about, bodies))
+        Ok(view::call::call(row, bodies, receipt))
     }
 
     async fn maybe_json(&self, by: &Caller, run: RunId, digest: Option<Digest>) -> Answer<Option<Json>> {
@@ -196,4 +239,9 @@ impl Service {
         let found = self.engine.ledger().approval(id).await.map_err(|error| unread(error, by))?;
         found.filter(|found| found.run.namespace == by.principal.namespace).ok_or_else(not_found)
     }
+}
+
+/// The title that a program gave its gate.
+fn title_of(arguments: &Json) -> Option<String> {
+    Some(arguments.peek().get("title")?.as_str()?.to_owned())
 }

@@ -4,6 +4,7 @@ use super::failure::{told, unread};
 use super::list;
 use super::problem::{Answer, not_found, problem};
 use super::read::Read;
+use super::reading;
 use super::{Service, invalid};
 use crate::view;
 use crate::view::explain::Around;
@@ -114,22 +115,16 @@ impl Service {
     /// The calls of a run in the order in which they were made.
     pub async fn calls(&self, by: &Caller, id: RunId, query: &ListQuery) -> Answer<Page<Call>> {
         self.reads(by)?;
-        self.row(by, id).await?;
         let limit = list::limit(query.limit)?;
-        let rows = self.engine.ledger().calls(id).await.map_err(|error| unread(error, by))?.ok_or_else(not_found)?;
+        let shown = self.engine.ledger().rows(id).await.map_err(|error| unread(error, by))?;
+        let shown = shown.filter(|shown| shown.run.namespace == by.principal.namespace).ok_or_else(not_found)?;
         let receipts = self.receipts(by, id).await?;
-        let page = list::page_of(rows, |call| call.id.to_string(), query.cursor.as_deref(), limit)?;
+        let page = list::page_of(shown.calls, |call| call.id.to_string(), query.cursor.as_deref(), limit)?;
         let mut items = Vec::with_capacity(page.items.len());
         for row in &page.items {
-            let bodies = view::call::Bodies {
-                arguments: self.json(by, id, row.arguments.digest).await?,
-                outcome: match row.outcome().and_then(|outcome| outcome.body) {
-                    Some(body) => Some(self.json(by, id, body.digest).await?),
-                    None => None,
-                },
-                seen: self.seen(by, row).await?,
-            };
-            items.push(view::call::call(row, bodies, receipts.get(&row.identity.text(id)).copied()));
+            let bodies = reading::of_call(by, &shown.run, row, &shown.approvals);
+            let receipt = receipts.get(&row.identity.text(id)).copied();
+            items.push(self.draw_call(by, row, receipt, bodies).await?);
         }
         Ok(Page { items, next_cursor: page.next_cursor })
     }

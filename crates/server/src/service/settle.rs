@@ -5,6 +5,7 @@
 use super::Service;
 use super::failure::unread;
 use super::problem::Answer;
+use super::reading::{self, Bodies};
 use api::Json;
 use api::approval::{Earlier, Settle};
 use protocol::approval::Approval;
@@ -39,32 +40,29 @@ impl Service {
         })
     }
 
-    /// The latest good answer of the same tool: of this run, else of any run that the caller may read.
+    /// The latest good answer of the same tool that the caller may read: of this run, else of any other.
     async fn earlier(&self, by: &Caller, row: &Approval) -> Answer<Option<Earlier>> {
-        let ledger = self.engine.ledger();
-        let calls = ledger.calls(row.run).await.map_err(|error| unread(error, by))?.unwrap_or_default();
-        if let Some(earlier) = self.answer_of(by, calls.iter().rev(), &row.binding.tool).await? {
-            return Ok(Some(earlier));
+        let (ledger, tool) = (self.engine.ledger(), &row.binding.tool);
+        if let Some(shown) = ledger.rows(row.run).await.map_err(|error| unread(error, by))? {
+            let theirs = |call: &&Call| reading::of_call(by, &shown.run, call, &shown.approvals) == Bodies::Shown;
+            if let Some(call) = shown.calls.iter().rev().filter(theirs).find(|call| answer_of(call, tool).is_some()) {
+                return self.answer(by, call, tool).await;
+            }
         }
         if !by.principal.can(Right::RunsRead) {
             return Ok(None);
         }
         let writes = ledger.effects(false, None, None, LOOKED_THROUGH).await.map_err(|error| unread(error, by))?;
-        let of_namespace = writes.items.iter().filter(|found| found.run.namespace == by.principal.namespace);
-        self.answer_of(by, of_namespace.map(|found| &found.call), &row.binding.tool).await
+        for found in writes.items.iter().filter(|found| found.run.namespace == by.principal.namespace) {
+            if answer_of(&found.call, tool).is_some() && self.of_one_call(by, found).await? == Bodies::Shown {
+                return self.answer(by, &found.call, tool).await;
+            }
+        }
+        Ok(None)
     }
 
-    async fn answer_of<'a>(
-        &self,
-        by: &Caller,
-        mut calls: impl Iterator<Item = &'a Call>,
-        tool: &str,
-    ) -> Answer<Option<Earlier>> {
-        let good = |call: &Call| {
-            let outcome = call.outcome().filter(|outcome| outcome.status == OutcomeStatus::Ok)?;
-            (call.tool.name == tool).then_some(outcome.body?.digest)
-        };
-        let Some((call, digest)) = calls.find_map(|call| Some((call, good(call)?))) else { return Ok(None) };
+    async fn answer(&self, by: &Caller, call: &Call, tool: &str) -> Answer<Option<Earlier>> {
+        let Some(digest) = answer_of(call, tool) else { return Ok(None) };
         let result: Json = self.json(by, call.run, digest).await?;
         Ok(Some(Earlier { run: call.run, call: call.id, result }))
     }
@@ -94,6 +92,12 @@ impl Service {
             None => Ok(None),
         }
     }
+}
+
+/// The result of a call of this tool that ended well.
+fn answer_of(call: &Call, tool: &str) -> Option<Digest> {
+    let outcome = call.outcome().filter(|outcome| outcome.status == OutcomeStatus::Ok)?;
+    (call.tool.name == tool).then_some(outcome.body?.digest)
 }
 
 /// The body with what an attempt of this call saw, if the event tells of one.

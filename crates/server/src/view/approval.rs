@@ -8,9 +8,9 @@ use protocol::policy::Obligation;
 use std::collections::HashMap;
 
 /// The bodies of one approval, as they are stored.
-#[derive(Clone, Debug)]
+#[derive(Clone, Default, Debug)]
 pub(crate) struct Bodies {
-    pub(crate) arguments: Json,
+    pub(crate) arguments: Option<Json>,
     /// Where an approver has edited them.
     pub(crate) asked: Option<Json>,
     /// What the agent says about it.
@@ -30,7 +30,10 @@ pub(crate) struct About {
     pub(crate) description: Option<String>,
 }
 
-pub(crate) fn approval(row: &approval::Approval, about: About, bodies: Bodies) -> Approval {
+/// Draws an approval; without bodies where they are withheld (C-282).
+pub(crate) fn approval(row: &approval::Approval, about: About, bodies: Option<Bodies>) -> Approval {
+    let withheld = bodies.is_none();
+    let bodies = bodies.unwrap_or_default();
     let binding = &row.binding;
     Approval {
         id: row.id,
@@ -45,6 +48,7 @@ pub(crate) fn approval(row: &approval::Approval, about: About, bodies: Bodies) -
         title: about.title,
         description: about.description,
         claim: bodies.claim,
+        withheld,
         arguments: bodies.arguments,
         arguments_digest: row.arguments.digest,
         asked_arguments: bodies.asked,

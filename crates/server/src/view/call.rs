@@ -17,9 +17,15 @@ pub(crate) struct Bodies {
     pub(crate) seen: Option<String>,
 }
 
-pub(crate) fn call(row: &call::Call, bodies: Bodies, receipt: Option<ReceiptId>) -> Call {
+/// Draws a call; without bodies where they are withheld (C-282).
+pub(crate) fn call(row: &call::Call, bodies: Option<Bodies>, receipt: Option<ReceiptId>) -> Call {
+    let withheld = bodies.is_none();
+    let (arguments, told, seen) = match bodies {
+        Some(Bodies { arguments, outcome, seen }) => (Some(arguments), outcome, seen),
+        None => (None, None, None),
+    };
     let ok = row.outcome().is_some_and(|outcome| outcome.status == call::OutcomeStatus::Ok);
-    let (result, detail) = if ok { (bodies.outcome, None) } else { (None, bodies.outcome) };
+    let (result, detail) = if ok { (told, None) } else { (None, told) };
     Call {
         id: row.id,
         run: row.run,
@@ -29,7 +35,8 @@ pub(crate) fn call(row: &call::Call, bodies: Bodies, receipt: Option<ReceiptId>)
         tool_version: row.tool.version.clone(),
         effect: row.effect.into(),
         state: state(row),
-        arguments: bodies.arguments,
+        withheld,
+        arguments,
         arguments_digest: row.arguments.digest,
         asked_arguments_digest: row.asked,
         approval: row.settle.or(row.approval),
@@ -37,7 +44,7 @@ pub(crate) fn call(row: &call::Call, bodies: Bodies, receipt: Option<ReceiptId>)
         applied: applied(row),
         code: code(row),
         detail,
-        seen: bodies.seen,
+        seen,
         result,
         attempts: row.gate().map_or(0, |gate| u32::from(gate.attempt)),
         receipt: receipt.map(|receipt| receipt.to_string()),
@@ -48,7 +55,12 @@ pub(crate) fn call(row: &call::Call, bodies: Bodies, receipt: Option<ReceiptId>)
 }
 
 /// A `write` in the list of effects.
-pub(crate) fn item(row: &call::Call, workflow: &str, arguments: Json, receipt: Option<ReceiptId>) -> EffectItem {
+pub(crate) fn item(
+    row: &call::Call,
+    workflow: &str,
+    arguments: Option<Json>,
+    receipt: Option<ReceiptId>,
+) -> EffectItem {
     EffectItem {
         call: row.id,
         run: row.run,
@@ -57,6 +69,7 @@ pub(crate) fn item(row: &call::Call, workflow: &str, arguments: Json, receipt: O
         tool: row.tool.name.clone(),
         tool_version: row.tool.version.clone(),
         state: state(row),
+        withheld: arguments.is_none(),
         arguments,
         arguments_digest: row.arguments.digest,
         outcome: outcome(row),

@@ -75,6 +75,7 @@ pub(crate) fn tool(spec: &ToolSpec, digest: Digest, rule: Option<&OwnRule>, row:
         },
         input: json(&spec.input_schema),
         output: Some(json(&spec.output_schema)),
+        configured: row.is_none_or(|row| row.configured),
         withdrawn_at: row.and_then(|row| row.withdrawn_at),
     }
 }

@@ -12,14 +12,14 @@ use serde_json::{Value, json};
 use stasis_server::{Host, HostOptions};
 
 /// A person at the console: a cookie, and the forms of pages.
-struct Browser {
+pub(crate) struct Browser {
     http: reqwest::Client,
     url: String,
     cookie: String,
 }
 
 impl Browser {
-    async fn sign_in(house: &House, token: &str) -> Browser {
+    pub(crate) async fn sign_in(house: &House, token: &str) -> Browser {
         let http = reqwest::Client::builder().no_proxy().redirect(Policy::none()).build().expect("a client");
         let url = house.url();
         let form = form(&[("token", token)]);
@@ -30,14 +30,25 @@ impl Browser {
         Browser { http, url, cookie }
     }
 
+    /// The text of a page.
+    pub(crate) async fn page(&self, path: &str) -> String {
+        let page = self.http.get(format!("{}{path}", self.url)).header(COOKIE, &self.cookie).send().await;
+        page.expect("answered").text().await.expect("a page")
+    }
+
     /// Sends the form of an approval as its page has it: status, place it leads to, page.
     async fn decide(&self, approval: &Approval, fields: &[(&str, &str)]) -> (StatusCode, String, String) {
-        let path = format!("{}/console/approvals/{}", self.url, approval.id);
-        let page = self.http.get(&path).header(COOKIE, &self.cookie).send().await.unwrap().text().await.unwrap();
+        self.post(&format!("/console/approvals/{}", approval.id), "decisions", fields).await
+    }
+
+    /// Sends a form that the page has, to a place under it.
+    pub(crate) async fn post(&self, path: &str, verb: &str, fields: &[(&str, &str)]) -> (StatusCode, String, String) {
+        let page = self.page(path).await;
         let csrf = page.split("name=\"csrf\" value=\"").nth(1).and_then(|rest| rest.split('"').next());
         let csrf = csrf.unwrap_or_else(|| panic!("no form in {page}"));
         let form = form(&[&[("csrf", csrf)], fields].concat());
-        let post = self.http.post(format!("{path}/decisions")).header(COOKIE, &self.cookie).header(ORIGIN, &self.url);
+        let post =
+            self.http.post(format!("{}{path}/{verb}", self.url)).header(COOKIE, &self.cookie).header(ORIGIN, &self.url);
         let answer = post.header(TYPE.0, TYPE.1).body(form).send().await.unwrap();
         let status = answer.status();
         let to = answer.headers().get(LOCATION).map(|to| to.to_str().unwrap().to_owned()).unwrap_or_default();

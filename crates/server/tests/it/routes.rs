@@ -28,6 +28,7 @@ impl Subjects {
         let id = match route.path.split('/').nth(2).unwrap_or_default() {
             "runs" => self.run.id.to_string(),
             "approvals" => self.approval.id.to_string(),
+            "calls" => self.approval.call.to_string(),
             "patterns" => self.pattern.clone(),
             "tokens" => self.token.clone(),
             _ => String::new(),

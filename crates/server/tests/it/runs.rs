@@ -94,7 +94,7 @@ async fn a_parked_run_says_what_it_waits_for_and_explains_itself() {
     let log = house.local.log(run.id, &TailQuery::default()).await.unwrap();
     assert_eq!((log.items[0].text.as_str(), log.next_after.as_deref()), ("asking", Some("0"))); // I-24
     let calls = house.local.calls(run.id, &ListQuery::default()).await.unwrap().items;
-    assert_eq!(calls[0].arguments.as_str(), r#"{"text":"hello"}"#); // I-40
+    assert_eq!(calls[0].arguments.as_ref().unwrap().as_str(), r#"{"text":"hello"}"#); // I-40
     assert_eq!(calls[0].approval, Some(approval.id)); // I-24
     house.host.shutdown().await;
 }

@@ -55,6 +55,6 @@ fn bodies<'a>(command: &'a Command, each: &mut impl FnMut(&'a NewBody)) {
         }
         Command::Found(found) => found.bodies.iter().for_each(each),
         Command::Claim(_) | Command::Expire(_) | Command::Cancel(_) => {}
-        Command::Recover { .. } | Command::Clean { .. } => {}
+        Command::Recover { .. } | Command::Read { .. } | Command::Clean { .. } => {}
     }
 }

@@ -33,7 +33,7 @@ pub(super) fn load(db: &Connection) -> Result<Registry, Fault> {
         workflow.patterns = patterns.into_iter().map(|pattern| (pattern.revision, pattern)).collect();
         registry.workflows.insert(workflow.key.clone(), workflow);
     }
-    let all = "SELECT name, version, digest, spec, grant_digest, registered_at, withdrawn_at FROM tool";
+    let all = "SELECT name, version, digest, spec, grant_digest, registered_at, withdrawn_at, configured FROM tool";
     for row in rows(db, "tool", all, read_tool)? {
         let tool = row.tool(db)?;
         registry.tools.entry(row.name).or_default().insert(row.version, tool);
@@ -106,6 +106,7 @@ struct ToolRow {
     grant: Digest,
     registered_at: Time,
     withdrawn_at: Option<Time>,
+    configured: bool,
 }
 
 impl ToolRow {
@@ -129,6 +130,7 @@ impl ToolRow {
             grant: self.grant,
             registered_at: self.registered_at,
             withdrawn_at: self.withdrawn_at,
+            configured: self.configured,
         })
     }
 }
@@ -142,6 +144,7 @@ fn read_tool(f: &mut Fields<'_>) -> Field<ToolRow> {
         grant: f.digest("grant_digest")?,
         registered_at: f.time("registered_at")?,
         withdrawn_at: f.maybe_time("withdrawn_at")?,
+        configured: f.flag("configured")?,
     })
 }
 
@@ -243,8 +246,8 @@ fn save_workflow(db: &Connection, before: Option<&Workflow>, workflow: &Workflow
 
 fn save_tool(db: &Connection, name: &str, version: &str, tool: &Tool) -> Result<(), Fault> {
     db.execute(
-        "INSERT OR REPLACE INTO tool (name, version, digest, spec, grant_digest, registered_at, withdrawn_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        "INSERT OR REPLACE INTO tool (name, version, digest, spec, grant_digest, registered_at, withdrawn_at, configured)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         params![
             name,
             version,
@@ -252,7 +255,8 @@ fn save_tool(db: &Connection, name: &str, version: &str, tool: &Tool) -> Result<
             tool.blob.as_bytes(),
             tool.grant.as_bytes(),
             tool.registered_at.as_micros(),
-            tool.withdrawn_at.map(Time::as_micros)
+            tool.withdrawn_at.map(Time::as_micros),
+            tool.configured
         ],
     )?;
     Ok(())

@@ -7,7 +7,8 @@ use protocol::approval::Verdict;
 use protocol::code::Code;
 use protocol::digest::Digest;
 use protocol::id::RunId;
-use protocol::json::canonicalize;
+use protocol::json::{Canonical, canonicalize};
+use protocol::plan::Plan;
 use protocol::run::{Run, Status};
 use sandbox::{Sandbox, SandboxConfig};
 use std::fs;
@@ -367,4 +368,45 @@ async fn without_an_image_scripts_are_told_so_and_everything_else_works() {
     let done = approve(&desk, run.id).await;
     assert_eq!(done.status(), Status::Done, "{:?}", done.phase); // R-344
     assert!(log(&desk, run.id).await.is_empty());
+}
+
+/// Name and version of each tool in the plan of a registered program.
+async fn planned(desk: &Desk, registered: &Registered) -> Vec<String> {
+    let plan = desk.engine.ledger().blob(registered.pattern.manifest.plan).await.expect("read").expect("a plan");
+    let plan: Plan =
+        String::from_utf8(plan).expect("text").parse::<Canonical>().expect("JSON").parse().expect("a plan");
+    plan.tools.iter().map(|tool| format!("{}@{}", tool.name, tool.version)).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_gets_the_tools_of_the_configuration_in_force() {
+    let desk = Desk::open().await;
+    let tool = |name: &str, version: &str, more: &str| {
+        format!(
+            "[[tool]]\nname = \"{name}\"\nversion = \"{version}\"\neffect = \"read\"\ndescription = \"A tool\"\n\
+             input = {{ type = \"object\" }}\ncommand = {{ argv = [\"/bin/cat\"] }}\n{more}\n"
+        )
+    };
+    let pays = "[[tool]]\nname = \"shop.pay\"\nversion = \"1\"\neffect = \"write\"\ndescription = \"Pay\"\n\
+                input = { type = \"object\" }\ncommand = { argv = [\"/bin/cat\"] }\n\
+                recovery = \"lookup\"\nlookup = { tool = \"shop.find\", arguments = {} }\n";
+    let all = format!("{}{}{pays}", tool("shop.look", "1", ""), tool("shop.find", "1", ""));
+    desk.apply(&all).await;
+    let first = register(&desk, script("result = 1")).await;
+    assert_eq!(planned(&desk, &first).await, ["shop.find@1", "shop.look@1", "shop.pay@1"]); // I-68: all, and no former ones
+    let mut named = script("result = 2");
+    named.meta.tools = Some(vec!["shop.pay".to_owned()]);
+    let named = register(&desk, named).await;
+    assert_eq!(planned(&desk, &named).await, ["shop.find@1", "shop.pay@1"]); // C-13 I-68
+
+    // A later version, and then the one before it again: what the file says now counts, not what came last.
+    desk.apply(&tool("shop.look", "2", "")).await;
+    assert_eq!(planned(&desk, &register(&desk, script("result = 3")).await).await, ["shop.look@2"]); // I-68
+    desk.apply(&tool("shop.look", "1", "")).await;
+    let desk = desk.reopen(Setting::default()).await;
+    assert_eq!(planned(&desk, &register(&desk, script("result = 4")).await).await, ["shop.look@1"]); // I-19 I-68
+    let mut gone = script("result = 5");
+    gone.meta.tools = Some(vec!["shop.pay".to_owned()]);
+    let refused = desk.engine.register(local(), gone).await.expect_err("refused");
+    assert_eq!(code(&refused), Some(Code::ToolInvalid)); // I-68
 }

@@ -234,7 +234,7 @@ pub(crate) async fn admit_until(desk: &Desk, end: Time) -> RunId {
 
 fn spec(desk: &Desk, tool: &str) -> Arc<ToolSpec> {
     let registry = desk.engine.ledger().registry();
-    let newest = || registry.newest(tool).map(|(_, tool)| tool.spec.clone());
+    let newest = || registry.newest(tool).map(|tool| tool.spec.clone());
     protocol::builtin::spec(tool).or_else(newest).unwrap_or_else(|| panic!("a tool {tool}"))
 }
 

@@ -47,7 +47,15 @@ fn workflow() -> Workflow {
 
 fn tool(spec: ToolSpec) -> Tool {
     let (digest, blob) = (spec.digest(), spec.canonical().digest());
-    Tool { digest, blob, grant: grant(), registered_at: LONG_AGO, withdrawn_at: None, spec: Arc::new(spec) }
+    Tool {
+        digest,
+        blob,
+        grant: grant(),
+        registered_at: LONG_AGO,
+        withdrawn_at: None,
+        configured: true,
+        spec: Arc::new(spec),
+    }
 }
 
 /// The grant that the plan gives every tool here.

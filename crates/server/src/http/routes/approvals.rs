@@ -3,9 +3,10 @@
 use super::Done;
 use crate::auth::Caller;
 use crate::http::App;
-use crate::http::extract::{Body, Id, LARGE, NoQuery, Query};
+use crate::http::extract::{Body, Id, LARGE, MaybeBody, NoQuery, Query};
 use api::approval::{ApprovalQuery, BatchAnswer, BatchRequest};
 use api::page::Page;
+use api::run::ActionRequest;
 use api::{Approval, DecisionRequest, Problem};
 use axum::Json;
 use axum::extract::State;
@@ -36,6 +37,21 @@ pub(crate) async fn show(
     Query(NoQuery {}): Query<NoQuery>,
 ) -> Done<Approval> {
     Ok(Json(app.service.approval(&by, id).await?))
+}
+
+/// Read an approval with its bodies as an auditor, which is an event of the run.
+#[utoipa::path(post, path = "/v1/approvals/{id}/read", tag = "approvals", request_body = Option<ActionRequest>, params(("id" = String, Path, description = "An `apr_` id.")), responses(
+    (status = 200, description = "The approval, with nothing withheld.", body = Approval),
+    (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json")
+))]
+pub(crate) async fn read(
+    State(app): State<App>,
+    Caller(by): Caller,
+    Id(id): Id<ApprovalId>,
+    Query(NoQuery {}): Query<NoQuery>,
+    MaybeBody(request): MaybeBody<ActionRequest>,
+) -> Done<Approval> {
+    Ok(Json(app.service.read_approval(&by, id, &request).await?))
 }
 
 /// Decide an approval.

@@ -15,7 +15,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use protocol::code::Code;
-use protocol::id::RunId;
+use protocol::id::{CallId, RunId};
 use protocol::time::parse_duration;
 
 /// Start a run. Send `Idempotency-Key` to be able to repeat the request.
@@ -163,6 +163,22 @@ pub(crate) async fn calls(
     Query(query): Query<ListQuery>,
 ) -> Done<Page<Call>> {
     Ok(Json(app.service.calls(&by, id, &query).await?))
+}
+
+/// Read a call with its bodies as an auditor, which is an event of its run.
+#[utoipa::path(post, path = "/v1/calls/{id}/read", tag = "runs", request_body = Option<ActionRequest>,
+    params(("id" = String, Path, description = "A `call_` id.")), responses(
+    (status = 200, description = "The call, with nothing withheld.", body = Call),
+    (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json")
+))]
+pub(crate) async fn read_call(
+    State(app): State<App>,
+    Caller(by): Caller,
+    Id(id): Id<CallId>,
+    Query(NoQuery {}): Query<NoQuery>,
+    MaybeBody(request): MaybeBody<ActionRequest>,
+) -> Done<Call> {
+    Ok(Json(app.service.read_call(&by, id, &request).await?))
 }
 
 /// Read what the program of a run printed.

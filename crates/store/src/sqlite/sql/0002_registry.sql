@@ -27,6 +27,7 @@ CREATE TABLE tool (
     grant_digest BLOB NOT NULL,
     registered_at INTEGER NOT NULL,
     withdrawn_at INTEGER,
+    configured INTEGER NOT NULL,
     PRIMARY KEY (name, version)
 ) WITHOUT ROWID;
 
