@@ -17,6 +17,9 @@ pub enum Failure {
     /// A program that does not compile (W-152).
     #[error("line {}, column {}: {}", .0.line, .0.column, .0.text)]
     Source(SourceFault),
+    /// Several faults of one request, each a refusal or a fault of its source.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Several(Vec<Failure>),
     /// No guest image is here, or no guest can be made (I-69).
     #[error("{0}")]
     Image(String),
@@ -35,6 +38,11 @@ pub enum Failure {
 }
 
 impl Failure {
+    /// One fault is told as what it is.
+    pub(crate) fn of_several(mut faults: Vec<Failure>) -> Failure {
+        if faults.len() == 1 { faults.remove(0) } else { Failure::Several(faults) }
+    }
+
     pub(crate) fn refused(code: Code, detail: impl Into<String>) -> Failure {
         Failure::Refused(Refusal::new(code, detail))
     }

@@ -43,23 +43,33 @@ pub struct Registered {
 /// Schema id of a script's checkpoints.
 pub(crate) const SCRIPT_STATE: &str = "stasis.script.v1";
 
-/// Registers a script. Nothing is stored unless all of it is sound.
+/// Registers a script. Nothing is stored unless all of it is sound, and all that is not is told.
 pub(crate) async fn register(inner: &Inner, by: Caller, request: RegisterScript) -> Result<Registered, Failure> {
     if request.source.len() > protocol::limits::BODY_BYTES {
         let detail = format!("source exceeded: {} > {}", request.source.len(), protocol::limits::BODY_BYTES);
         return Err(Failure::refused(Code::LimitExceeded, detail));
     }
     let sandbox = inner.sandbox()?;
+    let mut faults = Vec::new();
     let inline =
-        script::metadata(&request.source).map_err(|fault| Failure::refused(Code::SourceInvalid, fault.to_string()))?;
-    let meta = request.meta.clone().or(inline);
+        script::metadata(&request.source).map_err(|fault| Failure::refused(Code::SourceInvalid, fault.to_string()));
+    let meta = request.meta.clone().or(sound(inline, &mut faults).unwrap_or_default());
     match sandbox.check(&request.source, &request.file_name).await {
         Ok(()) => {}
-        Err(CheckError::Source(fault)) => return Err(Failure::Source(fault)),
+        Err(CheckError::Source(fault)) => faults.push(Failure::Source(fault)),
         Err(error) => return Err(Failure::Image(error.to_string())),
     }
     let registry = inner.ledger.registry();
-    let plan = seal(&registry, &meta, inner)?;
+    let tools = sound(offered(&registry, &meta), &mut faults);
+    let max_calls = sound(max_calls(&meta, inner), &mut faults);
+    let input = sound(schema(meta.input.as_ref(), "input"), &mut faults);
+    let output = sound(schema(meta.output.as_ref(), "output"), &mut faults);
+    let (Some(tools), Some(max_calls), Some(input_schema), Some(output_schema), []) =
+        (tools, max_calls, input, output, &faults[..])
+    else {
+        return Err(Failure::of_several(faults));
+    };
+    let plan = seal(max_calls, &tools)?;
     let plan_text = to_canonical(&plan).expect("a plan is texts and numbers");
     let source = Digest::of(request.source.as_bytes());
     let manifest = Manifest {
@@ -67,8 +77,8 @@ pub(crate) async fn register(inner: &Inner, by: Caller, request: RegisterScript)
         key: key(&request, &meta),
         kind: Kind::Script,
         source,
-        input_schema: schema(meta.input.as_ref(), "input")?,
-        output_schema: schema(meta.output.as_ref(), "output")?,
+        input_schema,
+        output_schema,
         plan: plan_text.digest(),
         engine: Some(sandbox.image().engine.clone()),
         image: Some(sandbox.image().digest),
@@ -94,21 +104,19 @@ pub(crate) async fn register(inner: &Inner, by: Caller, request: RegisterScript)
     }
 }
 
+/// What is sound; what is not is a fault beside others.
+fn sound<T>(part: Result<T, Failure>, faults: &mut Vec<Failure>) -> Option<T> {
+    part.map_err(|fault| faults.push(fault)).ok()
+}
+
 fn key(request: &RegisterScript, meta: &ScriptMeta) -> String {
     let stem = request.file_name.rsplit('/').next().unwrap_or_default();
     let stem = stem.strip_suffix(".py").unwrap_or(stem);
     request.key.clone().or_else(|| meta.key.clone()).unwrap_or_else(|| stem.to_owned())
 }
 
-/// The sealed plan: the tools that the program names, or all of the configuration, each in its newest version (I-68), and
-/// the tools that these refer to (C-13).
-fn seal(registry: &Registry, meta: &ScriptMeta, inner: &Inner) -> Result<Plan, Failure> {
-    let max_calls = meta.max_calls.unwrap_or(inner.limits.calls);
-    if max_calls == 0 || max_calls > inner.limits.calls {
-        let detail = format!("max_calls exceeded: {max_calls} > {}", inner.limits.calls);
-        return Err(Failure::refused(Code::LimitExceeded, detail));
-    }
-    let tools = offered(registry, meta)?;
+/// The sealed plan (C-40 to C-43).
+fn seal(max_calls: u32, tools: &BTreeMap<String, &Tool>) -> Result<Plan, Failure> {
     let tools: Vec<_> = tools.values().map(|tool| (&*tool.spec, tool.grant)).collect();
     Plan::seal(max_calls, None, &tools).map_err(|faults| {
         let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
@@ -116,6 +124,17 @@ fn seal(registry: &Registry, meta: &ScriptMeta, inner: &Inner) -> Result<Plan, F
     })
 }
 
+fn max_calls(meta: &ScriptMeta, inner: &Inner) -> Result<u32, Failure> {
+    let max_calls = meta.max_calls.unwrap_or(inner.limits.calls);
+    if max_calls == 0 || max_calls > inner.limits.calls {
+        let detail = format!("max_calls exceeded: {max_calls} > {}", inner.limits.calls);
+        return Err(Failure::refused(Code::LimitExceeded, detail));
+    }
+    Ok(max_calls)
+}
+
+/// The tools that the program names, or all of the configuration, each in its newest version (I-68), and the tools that
+/// these refer to (C-13).
 fn offered<'a>(registry: &'a Registry, meta: &ScriptMeta) -> Result<BTreeMap<String, &'a Tool>, Failure> {
     let configured = || registry.tools.keys().filter_map(|name| Some((name.clone(), registry.newest(name)?)));
     let Some(named) = &meta.tools else { return Ok(configured().collect()) };

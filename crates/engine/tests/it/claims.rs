@@ -123,6 +123,10 @@ async fn a_run_has_the_queue_and_priority_of_its_request_or_the_defaults() {
     let asked = engine::StartRun { priority: Some(70), queue: Some("default".to_owned()), ..request("{}") };
     let asked = desk.engine.start_run(local(), asked).await.expect("started").run;
     assert_eq!((asked.queue.as_str(), asked.priority), ("default", 70));
+    let other = engine::StartRun { queue: Some("fast".to_owned()), ..request("{}") };
+    let Err(engine::Failure::Refused(refused)) = desk.engine.start_run(local(), other).await else { panic!("refused") };
+    assert_eq!(refused.code, Code::UnknownQueue);
+    assert!(refused.detail.contains("`fast`"), "{}", refused.detail);
     let (found, _) = desk.engine.ledger().claimable(0, 10).await.expect("read");
     let order: Vec<_> = found.iter().map(|claimable| (claimable.run, claimable.priority)).collect();
     assert_eq!(order, [(asked.id, 70), (plain.id, 50)]); // higher is sooner

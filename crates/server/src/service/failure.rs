@@ -29,6 +29,14 @@ pub(super) fn told(failure: Failure, by: &Caller) -> Box<Problem> {
             });
             problem
         }
+        // The first fault leads; each is among the errors.
+        Failure::Several(faults) => {
+            let mut all = faults.into_iter().map(|fault| *told(fault, by));
+            let Some(mut first) = all.next() else { return internal(&"no fault", by.request) };
+            first.errors = listed(&first);
+            first.errors.extend(all.flat_map(|problem| listed(&problem)));
+            Box::new(first)
+        }
         Failure::Image(why) => with_hint(Code::ImageUnavailable, why, NO_IMAGE),
         Failure::Unavailable(why) => with_hint(
             Code::StoreUnavailable,
@@ -44,6 +52,15 @@ pub(super) fn told(failure: Failure, by: &Caller) -> Box<Problem> {
     }
 }
 
+/// The faults of a problem; one that has none of its own is a fault itself.
+fn listed(problem: &Problem) -> Vec<Fault> {
+    if !problem.errors.is_empty() {
+        return problem.errors.clone();
+    }
+    let code = Some(problem.code.clone());
+    vec![Fault { code, message: problem.detail.clone(), suggestion: problem.hint.clone(), ..Fault::default() }]
+}
+
 /// A read that has no answer, as it is told.
 pub(super) fn unread(error: ReadError, by: &Caller) -> Box<Problem> {
     match error {
@@ -54,5 +71,31 @@ pub(super) fn unread(error: ReadError, by: &Caller) -> Box<Problem> {
             problem(Code::StoreUnavailable, format!("The store cannot be read now ({reason})."))
         }
         ReadError::Corrupt(corrupt) => internal(&corrupt, by.request),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::approval::Method;
+    use protocol::id::RequestId;
+    use protocol::policy::Strength;
+    use protocol::principal::Principal;
+    use protocol::refusal::Refusal;
+    use protocol::time::Time;
+
+    #[test]
+    fn several_faults_are_one_problem_that_lists_each() {
+        let request = RequestId::mint(Time::from_millis(1), 0, 1);
+        let by = Caller { principal: Principal::local(), method: Method::Api, strength: Strength::Session, request };
+        let source = sandbox::SourceFault { line: 3, column: 1, text: "invalid syntax".to_owned() };
+        let source = Failure::Source(source);
+        let tool = Failure::Refused(Refusal::new(Code::ToolInvalid, "there is no tool a.b").hint("known: c.d"));
+        let problem = told(Failure::Several(vec![source, tool]), &by);
+        assert_eq!((problem.code.as_str(), problem.status), ("source_invalid", 422));
+        let codes: Vec<_> = problem.errors.iter().map(|fault| fault.code.as_deref()).collect();
+        assert_eq!(codes, [Some("source_invalid"), Some("tool_invalid")]);
+        assert_eq!(problem.errors[0].line, Some(3));
+        assert_eq!(problem.errors[1].suggestion.as_deref(), Some("known: c.d"));
     }
 }

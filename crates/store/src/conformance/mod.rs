@@ -67,6 +67,7 @@ macro_rules! conformance_tests {
             a_cancel_of_a_busy_run_waits_for_its_hop
             a_failure_with_a_call_in_flight_waits_for_it
             a_final_run_owes_its_checkpoint_until_it_is_cleaned
+            waits_of_namespaces_take_turns
             a_lapsed_claim_is_taken_over_once
             claims_of_other_processes_are_taken_over_at_once
             a_call_in_flight_at_a_crash_asks_a_person

@@ -5,7 +5,7 @@ use std::time::Duration;
 use protocol::approval::{self, Kind as Question};
 use protocol::call::{OutcomeStatus, State};
 use protocol::code::Code;
-use protocol::command::{Progress, Reach};
+use protocol::command::{Admit, Progress, Reach};
 use protocol::delivery::{Cause, Mode};
 use protocol::id::WorkerId;
 use protocol::run::Status;
@@ -74,4 +74,26 @@ pub async fn a_late_outcome_of_a_lost_worker_changes_nothing(world: World) {
     let told = world.hop(&run, late, protocol::command::Act::Record).await;
     assert_eq!(refused(told), Code::StaleClaim);
     assert_eq!(world.shown(run.id).await, before);
+}
+
+pub async fn waits_of_namespaces_take_turns(world: World) {
+    let mut crowd = Vec::new();
+    for _ in 0..5 {
+        crowd.push(world.parked().await.1.wait);
+        world.pass(Duration::from_secs(1));
+    }
+    let mut admit = Admit { taker: Some(world.taker()), ..world.admission() };
+    admit.by.principal.namespace = "other".to_owned();
+    let (run, _) = world.admit(admit).await.unwrap();
+    let (progress, asked) = world.asks(&run);
+    let act = world.park(&run, &progress, "checkpoint");
+    world.step(&run, progress, act).await.unwrap();
+    world.pass(Duration::from_secs(400 * 86_400));
+    let due = async |skip, limit| {
+        let due = world.ledger.due(world.ledger.now(), Reach::Lapsed, skip, limit).await.unwrap();
+        due.waits.into_iter().map(|(wait, _)| wait).collect::<Vec<_>>()
+    };
+    assert_eq!(due(0, 2).await, [crowd[0], asked.wait]); // the last to be due, and not behind the others
+    assert_eq!(due(2, 2).await, [crowd[1], crowd[2]]);
+    assert_eq!(due(0, 100).await.len(), 6);
 }

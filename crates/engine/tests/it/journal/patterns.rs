@@ -126,8 +126,19 @@ async fn a_registration_that_is_refused_leaves_nothing() {
         let source = Digest::of(&request.source);
         desk.engine.register(local(), request).await.expect_err("refused");
         assert!(!desk.engine.ledger().registry().workflows.contains_key("program"));
-        assert!(desk.engine.ledger().blob(source).await.expect("read").is_none());
+        assert!(desk.engine.ledger().blob(source).await.expect("read").is_none()); // R-346
     }
+    // Whatever is wrong is told at once.
+    let mut all = script("x = (");
+    all.meta.tools = Some(vec!["payments.steal".to_owned()]);
+    all.meta.max_calls = Some(10_001);
+    all.meta.input = Some(canonicalize(br#"{"$ref": "http://elsewhere/"}"#).expect("JSON"));
+    all.meta.output = Some(canonicalize(br#"{"type": "thing"}"#).expect("JSON"));
+    let Err(Failure::Several(faults)) = desk.engine.register(local(), all).await else { panic!("refused") };
+    assert!(matches!(&faults[0], Failure::Source(fault) if fault.line == 1)); // R-346
+    let codes: Vec<_> = faults[1..].iter().map(|fault| code(fault).expect("a refusal")).collect();
+    assert_eq!(codes, [Code::ToolInvalid, Code::LimitExceeded, Code::SchemaExternalRef, Code::ToolInvalid]); // R-346
+    assert!(!desk.engine.ledger().registry().workflows.contains_key("program")); // R-346
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -51,7 +51,11 @@ pub(super) fn hop(hop: Hop, rows: Rows, cx: &mut Cx<'_>) -> Decision {
             fail(&mut change, failure, charge, cx);
             Ok(())
         }
-        Act::Acknowledge => Err(Refusal::new(Code::IllegalTransition, "the run is not stopping")),
+        Act::Acknowledge => {
+            let run = change.run();
+            let detail = format!("{} is {} and its hop has no stop to acknowledge", run.id, run.status());
+            Err(Refusal::new(Code::IllegalTransition, detail))
+        }
     };
     match acted {
         Ok(()) => stored(change),

@@ -56,6 +56,17 @@ fn a_pending_or_rejected_question_lets_nothing_through() {
 }
 
 #[test]
+fn a_tool_that_became_another_one_lets_nothing_through() {
+    let (mut world, call, approval) = World::approved(obligation());
+    let versions = world.registry.tools.get_mut("payments.refund").expect("a tool");
+    versions.get_mut("1").expect("its version").digest = Digest::of("another tool under the same version");
+    assert_eq!(not_dispatched(world.dispatch(call)), Code::ToolChanged); // R-348 C-110
+    let how = Ending::InvalidatedBeforeDispatch(Code::ToolChanged);
+    assert_eq!(ended(world.approval(approval)), (how, false)); // C-110
+    assert_eq!(world.status(), Status::Running); // it ends the call and not the run
+}
+
+#[test]
 fn a_yes_lapses_between_decision_and_gate() {
     let (mut world, call, approval) = World::approved(Obligation { lease: Duration::from_secs(60), ..obligation() });
     world.pass(Duration::from_secs(900));

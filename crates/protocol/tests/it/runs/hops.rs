@@ -119,6 +119,17 @@ fn a_write_without_the_present_token_changes_nothing() {
 }
 
 #[test]
+fn a_hop_of_a_run_that_is_not_stopping_has_nothing_to_acknowledge() {
+    let mut world = World::running();
+    let refused = world.hop(Progress::default(), Act::Acknowledge).expect_err("it runs");
+    assert_eq!(refused.code, Code::IllegalTransition);
+    for word in [world.run().id.to_string(), "running".to_owned(), "acknowledge".to_owned()] {
+        assert!(refused.detail.contains(&word), "{}", refused.detail); // run, present and wanted
+    }
+    assert_eq!(world.status(), Status::Running);
+}
+
+#[test]
 fn a_lapsed_claim_that_nobody_took_over_may_do_all_but_pass_a_gate() {
     let late = || {
         let mut world = World::running();

@@ -85,6 +85,18 @@ const TIMERS: &str = "SELECT w.id, r.id, w.due_at FROM wait w JOIN run r ON r.n 
 const EXPIRIES: &str = "SELECT a.wait, r.id, a.expires_at FROM approval a JOIN run r ON r.n = a.run
  WHERE a.status = 0 AND coalesce(a.expires_at, 9223372036854775807) <= ?1
  ORDER BY coalesce(a.expires_at, 9223372036854775807), a.id LIMIT ?2 OFFSET ?3";
+/// The n-th of each namespace comes before the next of any. All that is due is looked at for it.
+const TIMERS_BY_TURNS: &str = "SELECT w.id, r.id, w.due_at,
+ row_number() OVER (PARTITION BY p.namespace ORDER BY w.due_at) AS turn
+ FROM wait w JOIN run r ON r.n = w.run JOIN pin p ON p.n = r.pin
+ WHERE w.due_at IS NOT NULL AND w.due_at <= ?1 ORDER BY turn, w.due_at LIMIT ?2 OFFSET ?3";
+const EXPIRIES_BY_TURNS: &str = "SELECT a.wait, r.id, a.expires_at,
+ row_number() OVER (PARTITION BY p.namespace ORDER BY a.expires_at, a.id) AS turn
+ FROM approval a JOIN run r ON r.n = a.run JOIN pin p ON p.n = r.pin
+ WHERE a.status = 0 AND coalesce(a.expires_at, 9223372036854775807) <= ?1
+ ORDER BY turn, a.expires_at, a.id LIMIT ?2 OFFSET ?3";
+/// Whether runs of more than one namespace were ever admitted.
+const NAMESPACES: &str = "SELECT count(*) FROM (SELECT DISTINCT namespace FROM pin LIMIT 2)";
 const NEXT_TIMER: &str = "SELECT min(w.due_at) FROM wait w WHERE w.due_at IS NOT NULL";
 const NEXT_EXPIRY: &str = "SELECT a.expires_at FROM approval a WHERE a.status = 0
  ORDER BY coalesce(a.expires_at, 9223372036854775807), a.id LIMIT 1";
@@ -146,7 +158,7 @@ impl Reader<'_> {
         Ok(due)
     }
 
-    /// Timers and approvals, whichever ended first.
+    /// Timers and approvals, whichever ended first; where there are several namespaces they take turns (R-90).
     fn due_waits(
         self,
         now: Time,
@@ -154,16 +166,19 @@ impl Reader<'_> {
         limit: usize,
         faults: &mut Vec<Corrupt>,
     ) -> Result<Vec<(WaitId, RunId)>, Fault> {
+        let namespaces: i64 = self.db.prepare_cached(NAMESPACES)?.query_row([], |row| row.get(0))?;
         let window = window(now, 0, skip.saturating_add(limit));
         let mut found = Vec::new();
-        for sql in [TIMERS, EXPIRIES] {
+        for sql in if namespaces > 1 { [TIMERS_BY_TURNS, EXPIRIES_BY_TURNS] } else { [TIMERS, EXPIRIES] } {
             self.due_rows(sql, &window, faults, &mut found, |f| {
                 let (wait, run) = (f.id("id")?, f.id("run")?);
-                Ok((f.time("due_at")?, wait, run))
+                let due = f.time("due_at")?;
+                let turn = if namespaces > 1 { f.uint("turn")? } else { 0 };
+                Ok((turn, due, wait, run))
             })?;
         }
         found.sort();
-        Ok(found.into_iter().skip(skip).take(limit).map(|(_, wait, run)| (wait, run)).collect())
+        Ok(found.into_iter().skip(skip).take(limit).map(|(_, _, wait, run)| (wait, run)).collect())
     }
 
     fn due_rows<T>(
