@@ -7,17 +7,18 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 use serde::Deserialize;
 use wasmtime::{Store, StoreContextMut, UpdateDeadline};
 
+use crate::body::Body;
 use crate::host::{Door, Ending, Host, Request};
 use crate::limits::Limit;
 use crate::memory::Meter;
-use crate::pool::{Body, Inner, Seat};
+use crate::pool::{Inner, Seat};
 use crate::snapshot::{Binding, FreezeError, Snapshot};
 use crate::ticker::TICK;
 use crate::wire::Answer;
@@ -126,12 +127,17 @@ impl Guest {
     /// Runs the guest until it calls or ends. May be dropped and called again at any time. While a call has no answer this
     /// waits, and only a [`Stopper`] ends the wait.
     pub async fn next(&mut self) -> Event {
-        let (body, outcome) = match poll_fn(|context| self.poll_event(context)).await {
+        let (mut body, outcome) = match poll_fn(|context| self.poll_event(context)).await {
             Step::Calls(event) => return event,
             Step::Ended(outcome) => outcome,
         };
         self.life = None;
-        Event::Ended(conclude(body, outcome, &self.clock, &self.door))
+        let broke_down = outcome.as_ref().is_err_and(|error| !error.is::<Halt>());
+        let end = conclude(body.host(), outcome, &self.clock, &self.door);
+        if !broke_down {
+            self.sandbox.take_back(body);
+        }
+        Event::Ended(end)
     }
 
     fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Step> {
@@ -215,10 +221,27 @@ impl Guest {
         if self.life.is_none() || !self.door.freeze() {
             return Err(FreezeError::NotWaiting);
         }
-        let (body, outcome) = poll_fn(|context| self.execute(context)).await;
+        let (mut body, outcome) = poll_fn(|context| self.execute(context)).await;
         self.life = None;
         outcome.map_err(|error| FreezeError::Trap(describe(&error)))?;
-        body.seal(&self.sandbox, binding).await
+        let snapshot = body.seal(&self.sandbox, binding).await?;
+        self.sandbox.take_back(body);
+        Ok(snapshot)
+    }
+}
+
+impl Drop for Guest {
+    /// A guest that waits is told to end, which it does at once and without a step of its code, and leaves its body to others.
+    /// Any other is dropped as it is.
+    fn drop(&mut self) {
+        if self.life.is_none() || !self.door.is_waiting() || std::thread::panicking() {
+            return;
+        }
+        self.door.stop();
+        if let Poll::Ready((body, _)) = self.execute(&mut Context::from_waker(Waker::noop())) {
+            self.life = None;
+            self.sandbox.take_back(body);
+        }
     }
 }
 
@@ -237,8 +260,7 @@ impl From<&Request> for Event {
 }
 
 /// What the end of a guest's code means.
-fn conclude(mut body: Box<Body>, outcome: wasmtime::Result<i32>, clock: &ActiveClock, door: &Door) -> End {
-    let host = body.host();
+fn conclude(host: &mut Host, outcome: wasmtime::Result<i32>, clock: &ActiveClock, door: &Door) -> End {
     let memory = host.memory.refused();
     let memory = memory.map(|(limit_bytes, wanted_bytes)| Limit::Memory { limit_bytes, wanted_bytes });
     let error = match outcome {

@@ -73,6 +73,10 @@ impl Door {
         read(state.calls, state.waiting.as_ref())
     }
 
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.lock().waiting.is_some()
+    }
+
     /// Answers the blocked call. False if there is none.
     pub(crate) fn answer(&self, frame: Vec<u8>) -> bool {
         self.command(Command::Answer(frame))
@@ -138,11 +142,12 @@ impl DoorState {
     }
 }
 
-/// What an image exports, resolved once for each guest.
+/// What an image exports, resolved once for each body.
 #[derive(Clone)]
 pub(crate) struct Exports {
     pub(crate) memory: Memory,
     pub(crate) stack_pointer: wasmtime::Global,
+    pub(crate) initial_stack_pointer: i32,
     pub(crate) alloc: TypedFunc<i32, i32>,
     pub(crate) run: TypedFunc<(i32, i32), i32>,
     pub(crate) check: TypedFunc<(i32, i32), i32>,
@@ -151,16 +156,19 @@ pub(crate) struct Exports {
     pub(crate) stop_unwind: TypedFunc<(), ()>,
     pub(crate) start_rewind: TypedFunc<i32, ()>,
     pub(crate) stop_rewind: TypedFunc<(), ()>,
+    /// 0 but between a start and a stop of the above.
+    pub(crate) unwind_state: TypedFunc<(), i32>,
 }
 
 impl Exports {
     pub(crate) fn of(store: &mut Store<Host>, instance: &Instance) -> wasmtime::Result<Self> {
         let missing = |name: &str| wasmtime::Error::msg(format!("the image exports no {name}"));
+        let stack_pointer =
+            instance.get_global(&mut *store, "__stack_pointer").ok_or_else(|| missing("__stack_pointer"))?;
         Ok(Self {
             memory: instance.get_memory(&mut *store, "memory").ok_or_else(|| missing("memory"))?,
-            stack_pointer: instance
-                .get_global(&mut *store, "__stack_pointer")
-                .ok_or_else(|| missing("__stack_pointer"))?,
+            stack_pointer,
+            initial_stack_pointer: stack_pointer.get(&mut *store).i32().ok_or_else(|| missing("__stack_pointer"))?,
             alloc: instance.get_typed_func(&mut *store, "guest_alloc")?,
             run: instance.get_typed_func(&mut *store, "guest_run")?,
             check: instance.get_typed_func(&mut *store, "guest_check")?,
@@ -169,6 +177,7 @@ impl Exports {
             stop_unwind: instance.get_typed_func(&mut *store, "asyncify_stop_unwind")?,
             start_rewind: instance.get_typed_func(&mut *store, "asyncify_start_rewind")?,
             stop_rewind: instance.get_typed_func(&mut *store, "asyncify_stop_rewind")?,
+            unwind_state: instance.get_typed_func(&mut *store, "asyncify_get_state")?,
         })
     }
 }
@@ -235,6 +244,12 @@ pub(crate) struct MemoryGauge {
 impl MemoryGauge {
     pub(crate) fn new(limit: u64) -> Self {
         Self { limit: usize::try_from(limit).unwrap_or(usize::MAX), bytes: Arc::default(), refused: None }
+    }
+
+    /// Takes note of the memory that there is from the start. False if that is more than there may be.
+    pub(crate) fn begin(&mut self, bytes: usize) -> bool {
+        self.bytes.store(bytes, Ordering::Relaxed);
+        bytes <= self.limit
     }
 
     /// The limit and the wish that was refused, if one was.

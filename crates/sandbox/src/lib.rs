@@ -14,6 +14,7 @@
 pub mod cache;
 pub mod image;
 
+mod body;
 mod code;
 mod engine;
 mod guest;

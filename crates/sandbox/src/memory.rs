@@ -81,6 +81,24 @@ impl Delta {
     }
 }
 
+/// Lays `base` over every page of `memory` that was written. False, and nothing promised, if the kernel does not tell which
+/// those are, or if there are more than `most`.
+pub(crate) fn restore(memory: &mut [u8], base: &[u8], most: usize) -> bool {
+    let Ok(written) = written_pages(memory) else { return false };
+    if written.len() > most || memory.len() != base.len() {
+        return false;
+    }
+    for page in written {
+        let range = page * PAGE..(page + 1) * PAGE;
+        let (now, before) = (&mut memory[range.clone()], &base[range]);
+        // Most were written by an earlier guest, and by this one not.
+        if now != before {
+            now.copy_from_slice(before);
+        }
+    }
+    true
+}
+
 /// `to ^= with`, for whole pages.
 fn xor(to: &mut [u8], with: &[u8]) {
     for (a, b) in to.chunks_exact_mut(8).zip(with.chunks_exact(8)) {

@@ -1,25 +1,24 @@
 //! The sandbox: one image, compiled once and shared, and the guests made from it.
 
-use std::sync::Arc;
-use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use protocol::digest::Digest;
 use serde::Deserialize;
-use wasmtime::{InstancePre, Store, Val};
+use wasmtime::InstancePre;
 
+use crate::body::Body;
 use crate::cache::CacheError;
 use crate::code::{self, Codes};
 use crate::engine;
-use crate::guest::{ActiveClock, Guest, describe, watch};
-use crate::host::{self, Door, Ending, Exports, Host, MemoryGauge, Request};
+use crate::guest::{ActiveClock, Guest, describe};
+use crate::host::{self, Door, Ending, Host, MemoryGauge};
 use crate::image::{self, ImageInfo, Progress};
 use crate::limits::{CODE_BYTES, GuestLimits, MEMORY_CEILING};
 use crate::log::Log;
-use crate::memory::{Delta, Meter};
-use crate::snapshot::{self, Binding, Damage, Facts, Fault, FreezeError, Opened, Snapshot};
+use crate::memory::Delta;
+use crate::snapshot::{self, Binding, Damage, Fault};
 use crate::ticker::Ticker;
 use crate::wire::{self, NotJson, Program};
 
@@ -27,6 +26,8 @@ use crate::wire::{self, NotJson, Program};
 const CHECK_TIME: Duration = Duration::from_secs(10);
 /// Compile checks that run at once, beside the guests.
 const CHECK_SEATS: u32 = 16;
+/// Bodies that are kept while no guest has them: more than there are guests executing at once, and at most 64 MiB in all.
+const IDLE_BODIES: u32 = 16;
 
 /// Where a sandbox finds its image, and how large it is.
 #[derive(Debug, Clone)]
@@ -145,21 +146,15 @@ pub(crate) struct Inner {
     pre: InstancePre<Host>,
     /// A guest that is never run: its memory is the image's, against which others are compared.
     pristine: Body,
+    /// Bodies whose guests have gone, reset and ready for the next. Making one anew costs more than a small program, nearly
+    /// all of it page faults.
+    idle: Mutex<Vec<Body>>,
     pub(crate) ticker: Ticker,
     seats: Arc<Seats>,
     check_seats: Arc<Seats>,
     codes: Codes,
     /// Buffers of earlier freezes. Allocated anew each time they would cost more than the compression.
     scratch: Mutex<Vec<Delta>>,
-}
-
-/// A guest's store and what is needed to use it: all that stays when its code has returned.
-pub(crate) struct Body {
-    store: Store<Host>,
-    exports: Exports,
-    /// The arguments of `guest_run`.
-    frame_at: i32,
-    frame_bytes: i32,
 }
 
 struct Seats {
@@ -205,10 +200,10 @@ impl Sandbox {
     ) -> Result<Self, OpenError> {
         let failed = |error: wasmtime::Error| OpenError::Engine(describe(&error));
         // One slot for the pristine instance.
-        let engine = engine::pooled(config.max_guests + CHECK_SEATS + 1).map_err(failed)?;
+        let engine = engine::pooled(config.max_guests + CHECK_SEATS + IDLE_BODIES + 1).map_err(failed)?;
         let (image, module) = image::load(&engine, config, wanted, progress)?;
         let pre = host::linker(&engine, &module).and_then(|linker| linker.instantiate_pre(&module)).map_err(failed)?;
-        let pristine = now_or_never(Body::new(&engine, &pre, Host::idle())).map_err(failed)?;
+        let pristine = now_or_never(Body::new(&engine, &pre)).map_err(failed)?;
         let ticker = Ticker::start(engine.clone()).map_err(|error| OpenError::Engine(error.to_string()))?;
         Ok(Self(Arc::new(Inner {
             image,
@@ -216,6 +211,7 @@ impl Sandbox {
             engine,
             pre,
             pristine,
+            idle: Mutex::default(),
             ticker,
             seats: Seats::new(config.max_guests),
             check_seats: Seats::new(CHECK_SEATS),
@@ -239,6 +235,11 @@ impl Sandbox {
     /// The cache folder that it was opened with.
     pub fn cache(&self) -> &std::path::Path {
         &self.0.cache
+    }
+
+    #[cfg(test)]
+    pub(crate) fn inner(&self) -> &Inner {
+        &self.0
     }
 
     /// Whether as many guests live as can at once.
@@ -287,7 +288,7 @@ impl Sandbox {
 
 /// A guest that was made and has not begun.
 struct Made {
-    body: Body,
+    body: Box<Body>,
     door: Arc<Door>,
     clock: Arc<ActiveClock>,
     seat: Seat,
@@ -323,6 +324,7 @@ impl Inner {
             (_, Ok(_)) => return Err(CheckError::Stopped("it gave no verdict".into())),
             (_, Err(error)) => return Err(CheckError::Stopped(describe(&error))),
         };
+        self.take_back(body);
         self.codes.put(key, &code);
         Ok(code)
     }
@@ -332,7 +334,7 @@ impl Inner {
         Ok(Made { body, door, clock, seat })
     }
 
-    async fn body(&self, limits: GuestLimits) -> Result<(Body, Arc<Door>, Arc<ActiveClock>), StartError> {
+    async fn body(&self, limits: GuestLimits) -> Result<(Box<Body>, Arc<Door>, Arc<ActiveClock>), StartError> {
         let GuestLimits { memory_bytes, active, spent, log, log_limit, log_used } = limits;
         if memory_bytes > MEMORY_CEILING {
             return Err(StartError::Memory { limit_bytes: MEMORY_CEILING, asked_bytes: memory_bytes });
@@ -340,127 +342,51 @@ impl Inner {
         let door = Arc::<Door>::default();
         let clock = ActiveClock::new(spent, active);
         let host = Host::new(Arc::clone(&door), MemoryGauge::new(memory_bytes), Log::new(log, log_limit, log_used));
-        let body = Body::new(&self.engine, &self.pre, host).await;
-        let mut body = body.map_err(|error| StartError::Guest(describe(&error)))?;
-        watch(&mut body.store, Arc::clone(&clock), Arc::clone(&door));
+        let idle = self.idle().pop();
+        let mut body = Box::new(match idle {
+            Some(body) => body,
+            None => match Body::new(&self.engine, &self.pre).await {
+                Ok(body) => body,
+                Err(error) => return Err(StartError::Guest(describe(&error))),
+            },
+        });
+        if !body.occupy(host, &clock) {
+            let image = self.base().len();
+            return Err(StartError::Guest(format!(
+                "its image alone takes {image} bytes of the {memory_bytes} allowed"
+            )));
+        }
         Ok((body, door, clock))
     }
 
-    /// The image's memory as every guest finds it.
-    fn base(&self) -> &[u8] {
-        self.pristine.exports.memory.data(&self.pristine.store)
+    /// Keeps the body of a guest that has gone, unless there are enough, or it cannot be made as it was.
+    pub(crate) fn take_back(&self, mut body: Box<Body>) {
+        let is_full = |idle: &Vec<_>| idle.len() >= IDLE_BODIES as usize;
+        if is_full(&self.idle()) || !body.reset(self.base()) {
+            return;
+        }
+        let mut idle = self.idle();
+        if !is_full(&idle) {
+            idle.push(*body);
+        }
     }
 
-    fn with_scratch<T>(&self, use_it: impl FnOnce(&mut Delta) -> T) -> T {
+    pub(crate) fn idle(&self) -> MutexGuard<'_, Vec<Body>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The image's memory as every guest finds it.
+    pub(crate) fn base(&self) -> &[u8] {
+        self.pristine.memory()
+    }
+
+    /// Gives the buffers of an earlier freeze, and the image's digest and memory.
+    pub(crate) fn with_scratch<T>(&self, use_it: impl FnOnce(&mut Delta, Digest, &[u8]) -> T) -> T {
         let lock = || self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
         let mut delta = lock().pop().unwrap_or_default();
-        let result = use_it(&mut delta);
+        let result = use_it(&mut delta, self.image.digest, self.base());
         lock().push(delta);
         result
-    }
-}
-
-impl Body {
-    async fn new(engine: &wasmtime::Engine, pre: &InstancePre<Host>, host: Host) -> wasmtime::Result<Self> {
-        let mut store = Store::new(engine, host);
-        store.limiter(|host| &mut host.memory);
-        store.set_epoch_deadline(u64::MAX / 2);
-        let instance = pre.instantiate_async(&mut store).await?;
-        let exports = Exports::of(&mut store, &instance)?;
-        store.data_mut().set_exports(exports.clone());
-        Ok(Self { store, exports, frame_at: 0, frame_bytes: 0 })
-    }
-
-    pub(crate) fn host(&mut self) -> &mut Host {
-        self.store.data_mut()
-    }
-
-    fn meter(&self) -> Meter {
-        // A memory of the pool never moves.
-        let start = self.exports.memory.data_ptr(&self.store).addr();
-        Meter::new(start, Arc::clone(&self.store.data().memory.bytes))
-    }
-
-    /// Places a start frame in the guest's memory.
-    async fn put(&mut self, frame: &[u8]) -> wasmtime::Result<()> {
-        let area = self.exports.unwind_area.call_async(&mut self.store, ()).await?;
-        self.store.data_mut().unwind_area = area;
-        self.frame_bytes = i32::try_from(frame.len())?;
-        self.frame_at = self.exports.alloc.call_async(&mut self.store, self.frame_bytes).await?;
-        if self.frame_at == 0 {
-            return Err(wasmtime::Error::msg("the guest has no memory for its program"));
-        }
-        self.exports.memory.write(&mut self.store, self.frame_at as u32 as usize, frame)?;
-        Ok(())
-    }
-
-    /// Lays a snapshot over the image and turns the guest to rewinding: when it is run it goes to its call.
-    async fn restore(&mut self, opened: Opened) -> wasmtime::Result<()> {
-        let Opened { facts, request, pages, bytes } = opened;
-        let memory = self.exports.memory;
-        let wanted = u64::from(facts.memory_pages);
-        let grow = wanted.checked_sub(memory.size(&self.store));
-        let grow = grow.ok_or_else(|| wasmtime::Error::msg("its memory is smaller than the image's"))?;
-        if grow > 0 {
-            memory.grow_async(&mut self.store, grow).await?;
-        }
-        Delta::apply(&pages, &bytes, memory.data_mut(&mut self.store));
-        self.exports.stack_pointer.set(&mut self.store, Val::I32(facts.stack_pointer as i32))?;
-        self.frame_at = facts.frame_at as i32;
-        self.frame_bytes = facts.frame_bytes as i32;
-        let host = self.store.data_mut();
-        host.unwind_area = facts.unwind_area as i32;
-        host.rewinding = Some(Request::Bytes(request));
-        self.exports.start_rewind.call_async(&mut self.store, facts.unwind_area as i32).await
-    }
-
-    async fn run(mut self) -> (Box<Self>, wasmtime::Result<i32>) {
-        let arguments = (self.frame_at, self.frame_bytes);
-        let outcome = self.exports.run.clone().call_async(&mut self.store, arguments).await;
-        (Box::new(self), outcome)
-    }
-
-    async fn check(mut self, clock: &ActiveClock) -> (Self, wasmtime::Result<i32>) {
-        let arguments = (self.frame_at, self.frame_bytes);
-        let check = self.exports.check.clone();
-        let mut call = Box::pin(check.call_async(&mut self.store, arguments));
-        let outcome = std::future::poll_fn(|context| {
-            let _counted = clock.run();
-            call.as_mut().poll(context)
-        })
-        .await;
-        drop(call);
-        (self, outcome)
-    }
-
-    /// The snapshot of a guest that has just saved its stack.
-    pub(crate) async fn seal(mut self, sandbox: &Inner, binding: &Binding) -> Result<Snapshot, FreezeError> {
-        let trap = |error: wasmtime::Error| FreezeError::Trap(describe(&error));
-        let Some(Request::Bytes(request)) = self.host().frozen_in.take() else {
-            return Err(FreezeError::NotWaiting);
-        };
-        self.exports.stop_unwind.clone().call_async(&mut self.store, ()).await.map_err(trap)?;
-        let stack_pointer = self.exports.stack_pointer.get(&mut self.store).i32().unwrap_or_default();
-        let facts = Facts {
-            memory_pages: u32::try_from(self.exports.memory.size(&self.store)).expect("a 32-bit memory"),
-            stack_pointer: stack_pointer as u32,
-            unwind_area: self.host().unwind_area as u32,
-            frame_at: self.frame_at as u32,
-            frame_bytes: self.frame_bytes as u32,
-        };
-        let memory = self.exports.memory.data(&self.store);
-        let sealed = sandbox.with_scratch(|delta| {
-            delta.take(memory, sandbox.base());
-            snapshot::seal(sandbox.image.digest, binding, facts, &request, delta)
-        });
-        sealed.map_err(FreezeError::Compress)
-    }
-}
-
-impl Host {
-    /// Of a guest that is never run.
-    pub(crate) fn idle() -> Self {
-        Self::new(Arc::default(), MemoryGauge::new(MEMORY_CEILING), Log::new(Box::new(|_| ()), 0, 0))
     }
 }
 
