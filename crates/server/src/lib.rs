@@ -14,6 +14,6 @@ mod http;
 pub mod service;
 mod view;
 
-pub use host::{Host, HostOptions, StartError, image_digest};
+pub use host::{Connections, Host, HostOptions, StartError, image_digest};
 pub use http::openapi::text as openapi;
 pub use http::table::{Needs, ROUTES, Route};

@@ -21,6 +21,8 @@ use std::time::Duration;
 
 /// How long a connection may take to be made.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
+/// How long a connection is kept for the next request: less than a server keeps it, so that neither closes what the other uses.
+const IDLE_WITHIN: Duration = Duration::from_secs(5);
 /// How long an answer may take beyond what the request itself asks for (a long poll).
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 
@@ -149,6 +151,7 @@ fn builder() -> reqwest::ClientBuilder {
     // A redirect would send the token elsewhere; the API makes none.
     reqwest::Client::builder()
         .connect_timeout(CONNECT_WITHIN)
+        .pool_idle_timeout(IDLE_WITHIN)
         .redirect(reqwest::redirect::Policy::none())
         .no_proxy()
         .user_agent(concat!("stasis/", env!("CARGO_PKG_VERSION")))

@@ -4,6 +4,9 @@
 //! it came and tells every request; nothing here looks at a request.
 
 use super::StartError;
+use super::options::Connections;
+use super::places::Places;
+use super::stall::Taken;
 use crate::auth::Door;
 use axum::Router;
 use axum::extract::Request;
@@ -24,10 +27,6 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
-/// How long a connection may take to send the head of its next request, and so be idle between two.
-const HEAD_WITHIN: Duration = Duration::from_secs(60);
-/// Connections of one listener at once; more wait to be accepted.
-const CONNECTIONS: usize = 4_096;
 /// Bytes of a request's head.
 const HEAD_BYTES: usize = 64 << 10;
 /// How long answers on their way may take when the server closes.
@@ -65,7 +64,11 @@ struct Around {
     router: Router,
     stop: CancellationToken,
     tasks: TaskTracker,
-    places: Arc<Semaphore>,
+    limits: Connections,
+    /// Of the listener.
+    slots: Arc<Semaphore>,
+    /// Of each address.
+    places: Places,
 }
 
 impl Listening {
@@ -75,13 +78,16 @@ impl Listening {
         unix: UnixListener,
         tcp: Option<TcpListener>,
         stop: CancellationToken,
+        limits: Connections,
     ) -> Listening {
         let tasks = TaskTracker::new();
         let around = || Around {
             router: router.clone(),
             stop: stop.clone(),
             tasks: tasks.clone(),
-            places: Arc::new(Semaphore::new(CONNECTIONS)),
+            limits,
+            slots: Arc::new(Semaphore::new(limits.most)),
+            places: Places::default(),
         };
         tasks.spawn(accept_unix(unix, around()));
         if let Some(tcp) = tcp {
@@ -126,8 +132,8 @@ impl Around {
     /// The next connection, once there is a place for it; `None` when the server closes.
     async fn accepted<S>(&self, accept: impl Future<Output = io::Result<(S, Door)>>) -> Option<Accepted<S>> {
         let next = async {
-            let place = self.places.clone().acquire_owned().await.expect("places are never closed");
-            accept.await.map(|stream| (stream, place))
+            let slot = self.slots.clone().acquire_owned().await.expect("slots are never closed");
+            accept.await.map(|stream| (stream, slot))
         };
         tokio::select! {
             next = next => Some(next),
@@ -138,11 +144,15 @@ impl Around {
     /// Serves a connection in a task of its own.
     async fn take<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(&self, accepted: Accepted<S>) {
         match accepted {
-            Ok(((stream, door), place)) => {
+            Ok(((stream, door), slot)) => {
+                let Some(place) = self.places.take(door, self.limits.of_one) else {
+                    tracing::debug!(?door, "one connection too many of this address");
+                    return;
+                };
                 let around = self.clone();
                 self.tasks.spawn(async move {
                     around.serve(stream, door).await;
-                    drop(place);
+                    drop((slot, place));
                 });
             }
             Err(error) => {
@@ -153,7 +163,7 @@ impl Around {
     }
 
     async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(self, stream: S, door: Door) {
-        let Around { router, stop, .. } = self;
+        let Around { router, stop, limits, .. } = self;
         let service = hyper::service::service_fn(move |request: Request<Incoming>| {
             let router = router.clone();
             async move {
@@ -167,9 +177,9 @@ impl Around {
         });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(HEAD_WITHIN)
+            .header_read_timeout(limits.head_within)
             .max_buf_size(HEAD_BYTES)
-            .serve_connection(TokioIo::new(stream), service);
+            .serve_connection(TokioIo::new(Taken::within(limits.taken_within, stream)), service);
         tokio::pin!(connection);
         let ended = tokio::select! {
             ended = connection.as_mut() => ended,

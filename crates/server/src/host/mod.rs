@@ -9,9 +9,11 @@ mod error;
 mod folder;
 mod listen;
 mod options;
+mod places;
+mod stall;
 
 pub use error::StartError;
-pub use options::{HostOptions, Progress};
+pub use options::{Connections, HostOptions, Progress};
 
 use crate::auth::guesses::Guesses;
 use crate::auth::session::Sessions;
@@ -112,7 +114,8 @@ impl Host {
         };
         let sign_in = options.sign_in.then(|| app.sessions.link(Principal::LOCAL, clock::now()));
         let address = tcp.as_ref().and_then(|tcp| tcp.local_addr().ok());
-        let listening = Listening::start(http::router(app.clone()), unix, tcp, app.closing.clone());
+        let listening =
+            Listening::start(http::router(app.clone()), unix, tcp, app.closing.clone(), options.connections);
         tracing::info!(data = %options.data.display(), ?address, "serving");
         Ok(Host { app, engine, socket, address, public_url, sign_in, token, listening })
     }

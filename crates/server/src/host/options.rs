@@ -32,6 +32,32 @@ pub struct HostOptions {
     /// Make a one-time sign-in and a token for `local`, to be printed (I-1).
     pub sign_in: bool,
     pub progress: Option<Progress>,
+    pub connections: Connections,
+}
+
+/// What is borne of the peers of one listener (I-39).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Connections {
+    /// How long the head of a request may take, and so how long a connection may be idle: long enough for a bad line,
+    /// short enough that places held for nothing come free.
+    pub head_within: Duration,
+    /// How long a peer may take nothing of an answer.
+    pub taken_within: Duration,
+    /// At once; more wait to be accepted.
+    pub most: usize,
+    /// Of one address at once; more are closed. Others still find a place, and a proxy in front has enough.
+    pub of_one: usize,
+}
+
+impl Default for Connections {
+    fn default() -> Connections {
+        Connections {
+            head_within: Duration::from_secs(15),
+            taken_within: Duration::from_secs(60),
+            most: 4_096,
+            of_one: 1_024,
+        }
+    }
 }
 
 impl HostOptions {
@@ -48,6 +74,7 @@ impl HostOptions {
             separate_requester: false,
             sign_in: false,
             progress: None,
+            connections: Connections::default(),
         }
     }
 }
