@@ -4,6 +4,7 @@
 //! client keeps codes as text, so that a code of a newer server passes through it unharmed.
 
 use crate::json::Json;
+use protocol::code::Code;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -49,8 +50,11 @@ pub struct Fault {
 }
 
 impl Problem {
-    /// A problem with the code's own title and type, and nothing optional.
-    pub fn new(code: &str, status: u16, detail: impl Into<String>) -> Problem {
+    /// A problem with the code's own type, title, status and retryability, and nothing optional. A code that no server
+    /// gives has the status of a failure.
+    pub fn of(code: Code, detail: impl Into<String>) -> Problem {
+        let retryable = code.retryable();
+        let (status, code) = (code.http().unwrap_or(500), code.as_str());
         Problem {
             kind: format!("urn:stasis:error:{code}"),
             title: title(code),
@@ -58,7 +62,7 @@ impl Problem {
             code: code.to_owned(),
             detail: detail.into(),
             hint: None,
-            retryable: false,
+            retryable,
             retry_after_ms: None,
             request_id: None,
             errors: Vec::new(),
@@ -72,11 +76,16 @@ impl Problem {
         self
     }
 
+    /// With another status than the code's own, where the same code is told of different things.
     #[must_use]
-    pub fn retryable(mut self, after_ms: Option<u64>) -> Problem {
-        self.retryable = true;
-        self.retry_after_ms = after_ms;
+    pub fn status(mut self, status: u16) -> Problem {
+        self.status = status;
         self
+    }
+
+    /// Whether it has this code.
+    pub fn is(&self, code: Code) -> bool {
+        self.code == code.as_str()
     }
 }
 
@@ -95,7 +104,7 @@ mod tests {
 
     #[test]
     fn a_problem_has_the_fields_of_the_example_and_leaves_none_out() {
-        let problem = Problem::new("already_decided", 409, "maria rejected this approval.");
+        let problem = Problem::of(Code::AlreadyDecided, "maria rejected this approval.");
         let value = serde_json::to_value(&problem).unwrap();
         assert_eq!(value["type"], "urn:stasis:error:already_decided");
         assert_eq!(value["title"], "Already decided");

@@ -11,6 +11,7 @@ use crate::output::Out;
 use crate::terminal::Terminal;
 use api::approval::ApprovalKind;
 use api::{Approval, Problem};
+use protocol::code::Code;
 use protocol::id::RunId;
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -88,7 +89,7 @@ impl App {
         };
         let Some(why) = host.lacking(&approval.tool, &approval.tool_version).await else { return Ok(()) };
         let detail = format!("{} cannot be called from here: {why}; nothing was decided", approval.tool);
-        let problem = Problem::new("tool_unavailable", 503, detail).retryable(None);
+        let problem = Problem::of(Code::ToolUnavailable, detail).status(503);
         let hint = format!("set it and say it again; `stasis approve {} --no-run` only decides", approval.id);
         Err(Failure::of(problem.hint(hint)))
     }

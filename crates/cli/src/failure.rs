@@ -3,6 +3,7 @@
 //! Every failure, of the server or of our own, becomes a [`Problem`]; so a script reads one shape whatever went wrong.
 
 use api::{ClientError, Problem};
+use protocol::code::Code;
 use protocol::run::Status;
 use std::fmt::Write as _;
 
@@ -82,16 +83,16 @@ impl Failure {
 
     /// Wrong usage, or a value that we refuse before anybody is asked.
     pub(crate) fn usage(detail: impl Into<String>) -> Failure {
-        Failure::of(Problem::new("invalid_request", 400, detail))
+        Failure::of(Problem::of(Code::InvalidRequest, detail))
     }
 
     pub(crate) fn usage_with_hint(detail: impl Into<String>, hint: impl Into<String>) -> Failure {
-        Failure::of(Problem::new("invalid_request", 400, detail).hint(hint))
+        Failure::of(Problem::of(Code::InvalidRequest, detail).hint(hint))
     }
 
     /// FILE, `@file` or stdin cannot be read, or is no JSON (I-47).
     pub(crate) fn unreadable(detail: impl Into<String>) -> Failure {
-        Failure::of(Problem::new("input_unreadable", 400, detail))
+        Failure::of(Problem::of(Code::InputUnreadable, detail).status(400))
     }
 
     /// What to do about it.
@@ -111,7 +112,7 @@ impl Failure {
 
     /// A bug or a broken machine: what should not happen.
     pub(crate) fn internal(detail: impl Into<String>) -> Failure {
-        Failure::of(Problem::new("internal", 500, detail))
+        Failure::of(Problem::of(Code::Internal, detail))
     }
 
     /// What goes to stderr: `error: <what>`, `hint: <what to do>`; with json the problem object on one line.
@@ -157,11 +158,14 @@ impl From<ClientError> for Failure {
         match error {
             ClientError::Problem(problem) => Failure::of(*problem),
             ClientError::Unreachable { .. } => {
-                let problem = Problem::new("server_unreachable", 503, error.to_string()).retryable(None);
+                let problem = Problem::of(Code::ServerUnreachable, error.to_string()).status(503);
                 let problem = problem.hint("check --server and that `stasis serve` runs there");
                 Failure { unanswered: true, ..Failure::of(problem) }
             }
-            ClientError::Protocol { .. } => Failure::of(Problem::new("server_unreachable", 502, error.to_string())),
+            ClientError::Protocol { .. } => {
+                let problem = Problem::of(Code::ServerUnreachable, error.to_string()).status(502);
+                Failure::of(Problem { retryable: false, ..problem })
+            }
         }
     }
 }
@@ -210,7 +214,7 @@ mod tests {
 
     #[test]
     fn a_failure_is_two_lines_for_people_and_one_object_for_scripts() {
-        let mut problem = Problem::new("config_invalid", 422, "stasis.toml is not\nvalid.").hint("stasis config check");
+        let mut problem = Problem::of(Code::ConfigInvalid, "stasis.toml is not\nvalid.").hint("stasis config check");
         problem.errors.push(Fault {
             message: "unknown key".into(),
             file: Some("stasis.toml".into()),

@@ -5,6 +5,7 @@
 
 use crate::failure::Failure;
 use api::{Json, Problem};
+use protocol::code::Code;
 use protocol::limits::BODY_BYTES;
 use std::io::Read;
 use std::path::Path;
@@ -29,7 +30,7 @@ pub(crate) fn fits(input: &Json) -> Result<(), Failure> {
     if len <= most {
         return Ok(());
     }
-    let problem = Problem::new("limit_exceeded", 413, format!("input exceeded: {len} > {most}"));
+    let problem = Problem::of(Code::LimitExceeded, format!("input exceeded: {len} > {most}")).status(413);
     Err(Failure::of(problem).hint("leave large content where it is, and give the program its name"))
 }
 

@@ -4,7 +4,6 @@
 
 use crate::app::App;
 use crate::failure::{Exit, Failure};
-use api::Problem;
 use serde::Serialize;
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
@@ -34,9 +33,8 @@ pub(crate) fn init(app: &App, dir: &Path) -> Result<Exit, Failure> {
 }
 
 fn write(dir: &Path) -> Result<Written, Failure> {
-    let failed = |path: &Path, error: &std::io::Error| {
-        Failure::of(Problem::new("internal", 500, format!("cannot write {}: {error}", path.display())))
-    };
+    let failed =
+        |path: &Path, error: &std::io::Error| Failure::internal(format!("cannot write {}: {error}", path.display()));
     std::fs::create_dir_all(dir).map_err(|error| failed(dir, &error))?;
     let mut written = Written { dir: dir.to_owned(), ..Written::default() };
     for (name, text) in FILES {

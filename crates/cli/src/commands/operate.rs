@@ -11,6 +11,7 @@ use api::Problem;
 use api::operate::NewToken;
 use api::page::ListQuery;
 use api::run::ActionRequest;
+use protocol::code::Code;
 
 pub(crate) async fn guest(app: &App, verb: &Guest) -> Result<Exit, Failure> {
     let Guest::List = verb;
@@ -35,7 +36,7 @@ pub(crate) async fn tool(app: &App, verb: &Tool) -> Result<Exit, Failure> {
             let wanted = versions.into_iter().find(|tool| version.is_none_or(|version| tool.version == version));
             let Some(tool) = wanted else {
                 let detail = format!("{name} has no version {}", version.unwrap_or_default());
-                return Err(Failure::of(Problem::new("not_found", 404, detail)));
+                return Err(Failure::of(Problem::of(Code::NotFound, detail)));
             };
             app.out.object(&tool, |tool| lists::tool(tool, now()))?;
         }

@@ -9,6 +9,7 @@ use crate::input;
 use crate::terminal::Terminal;
 use api::run::{Until, WorkflowKind};
 use api::{RegisterWorkflow, StartRun};
+use protocol::code::Code;
 use std::path::Path;
 
 pub(crate) async fn run(app: &App, file: &Path, argument: Option<&str>) -> Result<Exit, Failure> {
@@ -45,7 +46,7 @@ fn before_a_run(failure: Failure) -> Failure {
 
 /// A fault of the program is told once, with the name of its file.
 pub(crate) fn named(mut failure: Failure, file: &Path) -> Failure {
-    if let Some(problem) = failure.problem.as_mut().filter(|problem| problem.code == "source_invalid") {
+    if let Some(problem) = failure.problem.as_mut().filter(|problem| problem.is(Code::SourceInvalid)) {
         for fault in problem.errors.iter_mut().filter(|fault| fault.file.is_none()) {
             fault.file = Some(file.display().to_string());
         }
@@ -129,7 +130,7 @@ mod tests {
     #[test]
     fn a_refusal_before_a_run_exits_2() {
         for (status, code) in [(422, 2), (409, 2), (403, 2), (404, 2), (503, 1), (500, 1)] {
-            let failure = before_a_run(Failure::of(Problem::new("x", status, "x")));
+            let failure = before_a_run(Failure::of(Problem::of(Code::Internal, "x").status(status)));
             assert_eq!(failure.exit.code(), code, "{status}"); // I-2
         }
     }

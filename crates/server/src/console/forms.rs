@@ -380,7 +380,7 @@ mod tests {
         assert_eq!(refused(DecisionForm { edit: Some("  ".into()), ..form() }).faults[0].0, Field::Edit);
         assert_eq!(refused(DecisionForm { decision: "maybe".into(), ..form() }).faults[0].0, Field::All);
         assert_eq!(refused(DecisionForm { digest: String::new(), ..form() }).faults[0].0, Field::All); // C-137
-        let problem = Problem::new("reason_required", 422, "A reason is required.");
+        let problem = Problem::of(Code::ReasonRequired, "A reason is required.");
         assert_eq!(Draft::refused(&form(), &problem).faults[0].0, Field::Reason);
     }
 

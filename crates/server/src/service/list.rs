@@ -35,7 +35,7 @@ fn limit_within(asked: Option<u32>, usual: u32, most: u32) -> Answer<usize> {
 pub(super) fn keep<T>(items: &mut Vec<T>, drawn: Answer<T>) -> Answer<()> {
     match drawn {
         Ok(item) => items.push(item),
-        Err(problem) if problem.code == Code::Internal.as_str() => {}
+        Err(problem) if problem.is(Code::Internal) => {}
         Err(problem) => return Err(problem),
     }
     Ok(())

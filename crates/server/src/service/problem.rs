@@ -13,9 +13,7 @@ pub type Answer<T> = Result<T, Box<Problem>>;
 
 /// A problem with the code's own status, title and retryability.
 pub(crate) fn problem(code: Code, detail: impl Into<String>) -> Box<Problem> {
-    let mut problem = Problem::new(code.as_str(), code.http().unwrap_or(500), detail);
-    problem.retryable = code.retryable();
-    Box::new(problem)
+    Box::new(Problem::of(code, detail))
 }
 
 /// As [`problem`], with what to do about it.

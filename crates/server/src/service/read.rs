@@ -135,7 +135,7 @@ impl Service {
     /// The title of a gate, which the program gave as an argument. A run is shown without it where it is damaged.
     async fn title(&self, by: &Caller, row: &approval::Approval) -> Answer<Option<String>> {
         let arguments = match self.json(by, row.run, row.arguments.digest).await {
-            Err(problem) if problem.code == Code::Internal.as_str() => return Ok(None),
+            Err(problem) if problem.is(Code::Internal) => return Ok(None),
             arguments => arguments?,
         };
         Ok(title_of(&arguments))
