@@ -119,4 +119,6 @@ pub struct Tool {
     /// Since when it is withdrawn.
     #[schema(value_type = Option<String>)]
     pub withdrawn_at: Option<Time>,
+    pub withdrawn_by: Option<String>,
+    pub withdrawn_reason: Option<String>,
 }

@@ -206,9 +206,16 @@ impl Engine {
         self.change(Change::Activate { by, key: key.to_owned(), revision }).await
     }
 
-    pub async fn withdraw(&self, by: Caller, tool: &str, version: Option<&str>) -> Result<bool, Failure> {
+    pub async fn withdraw(
+        &self,
+        by: Caller,
+        tool: &str,
+        version: Option<&str>,
+        reason: Option<&str>,
+    ) -> Result<bool, Failure> {
         let version = version.map(str::to_owned);
-        self.change(Change::Withdraw { by, tool: tool.to_owned(), version }).await
+        let reason = verdict::said(reason)?.map(str::to_owned);
+        self.change(Change::Withdraw { by, tool: tool.to_owned(), version, reason }).await
     }
 
     /// What a tool would lack if this process called it now; `None` if nothing (C-272).

@@ -60,14 +60,19 @@ pub(crate) async fn decide(inner: &Inner, by: Caller, request: DecideRequest) ->
     }
 }
 
-/// What a person says of a decision or cancel; white space alone is nothing.
+/// Why a person decides or cancels, to be kept as a body.
 pub(crate) fn reason(text: Option<&str>) -> Result<Option<NewBody>, Failure> {
+    Ok(said(text)?.map(|reason| NewBody::new(reason.as_bytes())))
+}
+
+/// What a person says of what they do; white space alone is nothing.
+pub(crate) fn said(text: Option<&str>) -> Result<Option<&str>, Failure> {
     let Some(reason) = text.map(str::trim).filter(|reason| !reason.is_empty()) else { return Ok(None) };
     if reason.len() > protocol::limits::REASON_BYTES {
         let detail = format!("reason exceeded: {} > {}", reason.len(), protocol::limits::REASON_BYTES);
         return Err(Failure::refused(Code::LimitExceeded, detail));
     }
-    Ok(Some(NewBody::new(reason.as_bytes())))
+    Ok(Some(reason))
 }
 
 /// C-173: strict parse, limit and schema of new arguments, and whether the connector can send them.

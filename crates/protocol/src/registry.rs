@@ -41,9 +41,18 @@ pub struct Tool {
     /// Digest of the grant that came with it.
     pub grant: Digest,
     pub registered_at: Time,
-    pub withdrawn_at: Option<Time>,
+    /// Its calls are refused from then on (C-45).
+    pub withdrawn: Option<Withdrawal>,
     /// Whether the configuration in force names this version: only then is it given to programs that register (I-68).
     pub configured: bool,
+}
+
+/// When, by whom and why (I-38); the first one stands.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Withdrawal {
+    pub at: Time,
+    pub by: String,
+    pub reason: Option<String>,
 }
 
 /// An API token: what is stored of it.
@@ -75,6 +84,7 @@ pub enum Change {
         by: Caller,
         tool: String,
         version: Option<String>,
+        reason: Option<String>,
     },
     MintToken {
         by: Caller,
@@ -141,7 +151,7 @@ impl Registry {
     /// The version that a plan takes: of those that the configuration in force names and nobody withdrew, the one
     /// registered last (I-68).
     pub fn newest(&self, name: &str) -> Option<&Tool> {
-        let offered = |tool: &&Tool| tool.configured && tool.withdrawn_at.is_none();
+        let offered = |tool: &&Tool| tool.configured && tool.withdrawn.is_none();
         self.tools.get(name)?.values().filter(offered).max_by_key(|tool| (tool.registered_at, &tool.spec.version))
     }
 }

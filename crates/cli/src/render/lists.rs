@@ -159,7 +159,9 @@ pub(crate) fn tool(tool: &Tool, now: Time) -> String {
     let _ = writeln!(text, "connector {}, recovery {}, asks: {}", tool.connector, tool.recovery, tool.approval);
     let _ = writeln!(text, "digest {}", tool.digest);
     if let Some(at) = tool.withdrawn_at {
-        let _ = writeln!(text, "withdrawn {}", relative(at, now));
+        let by = tool.withdrawn_by.as_deref().map(|by| format!(" by {}", visible(by))).unwrap_or_default();
+        let why = tool.withdrawn_reason.as_deref().map(|why| format!(": {}", visible(why))).unwrap_or_default();
+        let _ = writeln!(text, "withdrawn {}{by}{why}", relative(at, now));
     }
     if !tool.configured {
         text.push_str("not in the configuration: only runs that were given it before use it\n");

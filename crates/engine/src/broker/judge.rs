@@ -100,7 +100,7 @@ pub(crate) fn authority(hop: &Hop, tool: &PinnedTool) -> Result<(), (Code, Strin
     let registry = hop.inner.ledger.registry();
     let name = &tool.spec.name;
     let registered = registry.tools.get(name).and_then(|versions| versions.get(&tool.spec.version));
-    if registered.is_some_and(|row| row.withdrawn_at.is_some()) {
+    if registered.is_some_and(|row| row.withdrawn.is_some()) {
         return Err((Code::ToolUnavailable, format!("{name} was withdrawn")));
     }
     if registry.revoked_grants.contains(&tool.grant_digest) {

@@ -10,7 +10,7 @@ use crate::command::Caller;
 use crate::digest::Digest;
 use crate::principal::Right;
 use crate::refusal::Refusal;
-use crate::registry::{Answer, Apply, Change, Register, Registry, Token, Tool};
+use crate::registry::{Answer, Apply, Change, Register, Registry, Token, Tool, Withdrawal};
 use crate::workflow::{Pattern, Workflow, is_key};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub fn decide_registry(change: Change, cx: &Cx<'_>) -> Result<RegistryChange, Re
         Change::Register(register) => register_workflow(*register, cx),
         Change::Activate { by, key, revision } => activate(&by, &key, revision, cx),
         Change::Apply(apply) => apply_config(*apply, cx),
-        Change::Withdraw { by, tool, version } => withdraw(&by, &tool, version.as_deref(), cx),
+        Change::Withdraw { by, tool, version, reason } => withdraw(&by, &tool, version.as_deref(), reason, cx),
         Change::MintToken { by, token } => mint(&by, *token, cx),
         Change::RevokeToken { by, token } => {
             allowed(&by, Right::Admin)?;
@@ -143,7 +143,7 @@ fn apply_config(apply: Apply, cx: &Cx<'_>) -> Result<RegistryChange, Refusal> {
                         grant: new.grant.digest(),
                         spec: new.spec,
                         registered_at: cx.now,
-                        withdrawn_at: None,
+                        withdrawn: None,
                         configured: true,
                     },
                 );
@@ -160,7 +160,13 @@ fn apply_config(apply: Apply, cx: &Cx<'_>) -> Result<RegistryChange, Refusal> {
     Ok(RegistryChange { registry, blobs, answer: Answer::Changed(changed) })
 }
 
-fn withdraw(by: &Caller, tool: &str, version: Option<&str>, cx: &Cx<'_>) -> Result<RegistryChange, Refusal> {
+fn withdraw(
+    by: &Caller,
+    tool: &str,
+    version: Option<&str>,
+    reason: Option<String>,
+    cx: &Cx<'_>,
+) -> Result<RegistryChange, Refusal> {
     allowed(by, Right::ToolsWrite)?;
     let mut registry = cx.registry.clone();
     let unknown = || Refusal::new(Code::NotFound, format!("there is no tool {tool}")).hint("stasis tool list");
@@ -169,8 +175,9 @@ fn withdraw(by: &Caller, tool: &str, version: Option<&str>, cx: &Cx<'_>) -> Resu
     let mut found = false;
     for (_, row) in versions.iter_mut().filter(|(v, _)| version.is_none_or(|wanted| wanted == *v)) {
         found = true;
-        changed |= row.withdrawn_at.is_none();
-        row.withdrawn_at.get_or_insert(cx.now);
+        changed |= row.withdrawn.is_none();
+        let by = || Withdrawal { at: cx.now, by: by.principal.id.clone(), reason: reason.clone() };
+        row.withdrawn.get_or_insert_with(by);
     }
     if found { Ok(done(registry, changed)) } else { Err(unknown()) }
 }

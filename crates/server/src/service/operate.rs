@@ -65,12 +65,13 @@ impl Service {
     }
 
     /// Withdraws a tool, in one version (`name@version`) or in all.
-    pub async fn withdraw(&self, by: &Caller, name: &str) -> Answer<Page<Tool>> {
+    pub async fn withdraw(&self, by: &Caller, name: &str, reason: Option<&str>) -> Answer<Page<Tool>> {
         let (tool, version) = match name.split_once('@') {
             Some((tool, version)) => (tool, Some(version)),
             None => (name, None),
         };
-        self.engine.withdraw(by.clone(), tool, version).await.map_err(|failure| told(failure, by))?;
+        let withdrawn = self.engine.withdraw(by.clone(), tool, version, reason).await;
+        withdrawn.map_err(|failure| told(failure, by))?;
         self.versions(tool)
     }
 

@@ -53,6 +53,7 @@ pub(crate) fn pattern(row: &workflow::Pattern, active: bool, source: String) -> 
 }
 
 pub(crate) fn tool(spec: &ToolSpec, digest: Digest, rule: Option<&OwnRule>, row: Option<&registry::Tool>) -> Tool {
+    let withdrawn = row.and_then(|row| row.withdrawn.as_ref());
     Tool {
         name: spec.name.clone(),
         version: spec.version.clone(),
@@ -76,7 +77,9 @@ pub(crate) fn tool(spec: &ToolSpec, digest: Digest, rule: Option<&OwnRule>, row:
         input: json(&spec.input_schema),
         output: Some(json(&spec.output_schema)),
         configured: row.is_none_or(|row| row.configured),
-        withdrawn_at: row.and_then(|row| row.withdrawn_at),
+        withdrawn_at: withdrawn.map(|withdrawn| withdrawn.at),
+        withdrawn_by: withdrawn.map(|withdrawn| withdrawn.by.clone()),
+        withdrawn_reason: withdrawn.and_then(|withdrawn| withdrawn.reason.clone()),
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::house::{House, problem, told};
 use api::operate::{CheckVerdict, NewToken};
 use api::page::ListQuery;
+use api::run::ActionRequest;
 use protocol::run::Status;
 use reqwest::{Method, StatusCode};
 use serde_json::json;
@@ -18,8 +19,13 @@ async fn tools_are_listed_with_their_rules_and_withdrawn() {
     let first = house.local.tools(&ListQuery { limit: Some(1), cursor: None }).await.unwrap();
     let second = house.local.tools(&ListQuery { limit: Some(100), cursor: first.next_cursor }).await.unwrap();
     assert_eq!(first.items.len() + second.items.len(), tools.len()); // I-44
-    let withdrawn = house.local.withdraw_tool("notes.write", &Default::default()).await.unwrap();
-    assert!(withdrawn.items[0].withdrawn_at.is_some()); // I-31
+    let why = |reason: &str| ActionRequest { reason: Some(reason.to_owned()) };
+    let withdrawn = house.local.withdraw_tool("notes.write", &why(" wrong account ")).await.unwrap().items.remove(0);
+    assert!(withdrawn.withdrawn_at.is_some()); // I-31
+    assert_eq!(withdrawn.withdrawn_by.as_deref(), Some("local")); // I-38
+    assert_eq!(withdrawn.withdrawn_reason.as_deref(), Some("wrong account")); // I-38
+    let again = house.local.withdraw_tool("notes.write", &why("another reason")).await.unwrap().items.remove(0);
+    assert_eq!(again, withdrawn);
     let vera = house.token("vera").await;
     problem(house.raw(Method::GET, "/v1/tools/nothing.here", Some(&vera)), 404, "not_found").await;
     problem(house.raw(Method::POST, "/v1/tools/notes.lose/withdraw", Some(&vera)), 403, "not_permitted").await;

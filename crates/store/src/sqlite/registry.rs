@@ -11,7 +11,7 @@ use protocol::id::TokenId;
 use protocol::json::{self, Canonical};
 use protocol::policy::Policy;
 use protocol::principal::Principal;
-use protocol::registry::{Registry, Token, Tool};
+use protocol::registry::{Registry, Token, Tool, Withdrawal};
 use protocol::time::Time;
 use protocol::tool::ToolSpec;
 use protocol::workflow::{Manifest, Pattern, Workflow};
@@ -33,7 +33,8 @@ pub(super) fn load(db: &Connection) -> Result<Registry, Fault> {
         workflow.patterns = patterns.into_iter().map(|pattern| (pattern.revision, pattern)).collect();
         registry.workflows.insert(workflow.key.clone(), workflow);
     }
-    let all = "SELECT name, version, digest, spec, grant_digest, registered_at, withdrawn_at, configured FROM tool";
+    let all = "SELECT name, version, digest, spec, grant_digest, registered_at, configured, withdrawn_at,
+               withdrawn_by, withdrawn_reason FROM tool";
     for row in rows(db, "tool", all, read_tool)? {
         let tool = row.tool(db)?;
         registry.tools.entry(row.name).or_default().insert(row.version, tool);
@@ -105,8 +106,8 @@ struct ToolRow {
     spec: Digest,
     grant: Digest,
     registered_at: Time,
-    withdrawn_at: Option<Time>,
     configured: bool,
+    withdrawn: Option<Withdrawal>,
 }
 
 impl ToolRow {
@@ -129,8 +130,8 @@ impl ToolRow {
             spec: Arc::new(spec),
             grant: self.grant,
             registered_at: self.registered_at,
-            withdrawn_at: self.withdrawn_at,
             configured: self.configured,
+            withdrawn: self.withdrawn.clone(),
         })
     }
 }
@@ -143,9 +144,19 @@ fn read_tool(f: &mut Fields<'_>) -> Field<ToolRow> {
         spec: f.digest("spec")?,
         grant: f.digest("grant_digest")?,
         registered_at: f.time("registered_at")?,
-        withdrawn_at: f.maybe_time("withdrawn_at")?,
         configured: f.flag("configured")?,
+        withdrawn: read_withdrawal(f)?,
     })
+}
+
+fn read_withdrawal(f: &mut Fields<'_>) -> Field<Option<Withdrawal>> {
+    let at = f.maybe_time("withdrawn_at")?;
+    let by = f.maybe_text("withdrawn_by")?.map(str::to_owned);
+    let reason = f.maybe_text("withdrawn_reason")?.map(str::to_owned);
+    match at {
+        None => Ok(None),
+        Some(at) => Ok(Some(Withdrawal { at, by: f.needed(by, "withdrawn_by")?, reason })),
+    }
 }
 
 fn read_policy(f: &mut Fields<'_>) -> Field<(Digest, Policy)> {
@@ -246,8 +257,8 @@ fn save_workflow(db: &Connection, before: Option<&Workflow>, workflow: &Workflow
 
 fn save_tool(db: &Connection, name: &str, version: &str, tool: &Tool) -> Result<(), Fault> {
     db.execute(
-        "INSERT OR REPLACE INTO tool (name, version, digest, spec, grant_digest, registered_at, withdrawn_at, configured)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        "INSERT OR REPLACE INTO tool (name, version, digest, spec, grant_digest, registered_at, configured,
+         withdrawn_at, withdrawn_by, withdrawn_reason) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
         params![
             name,
             version,
@@ -255,8 +266,10 @@ fn save_tool(db: &Connection, name: &str, version: &str, tool: &Tool) -> Result<
             tool.blob.as_bytes(),
             tool.grant.as_bytes(),
             tool.registered_at.as_micros(),
-            tool.withdrawn_at.map(Time::as_micros),
-            tool.configured
+            tool.configured,
+            tool.withdrawn.as_ref().map(|withdrawn| withdrawn.at.as_micros()),
+            tool.withdrawn.as_ref().map(|withdrawn| &withdrawn.by),
+            tool.withdrawn.as_ref().and_then(|withdrawn| withdrawn.reason.as_ref())
         ],
     )?;
     Ok(())

@@ -112,7 +112,7 @@ async fn a_yes_that_is_too_old_at_the_gate_starts_nothing() {
 async fn a_tool_that_was_withdrawn_and_a_policy_that_says_no_start_nothing() {
     let (desk, shop) = open(Setting::default()).await;
     let (desk, run, approval) = approved(desk, PAYS, Setting::idle()).await;
-    desk.engine.withdraw(local(), "shop.pay", None).await.expect("withdrawn");
+    desk.engine.withdraw(local(), "shop.pay", None, None).await.expect("withdrawn");
     let desk = desk.reopen(Setting::default()).await;
     let run = desk.ended(run.id).await;
     assert_eq!(desk.result(&run).await, "\"tool_unavailable\""); // C-303 C-83

@@ -43,7 +43,7 @@ async fn no_attempt_is_made_once_authority_is_gone() {
         desk.calls(run).await.first().is_some_and(|call| matches!(call.state, State::Ambiguous(_)))
     })
     .await;
-    desk.engine.withdraw(local(), "shop.send", None).await.expect("withdrawn");
+    desk.engine.withdraw(local(), "shop.send", None, None).await.expect("withdrawn");
     let run = desk.stopped(run).await;
     assert_eq!(run.status(), Status::AwaitingConsent, "{:?}", run.phase);
     assert_eq!(desk.asked(run.id).await.kind(), Kind::Settle); // C-233

@@ -108,7 +108,7 @@ result = [
     shop.tell("/look", [Reply::Holds]);
     let run = desk.begin(&source, "{}").await;
     shop.reached("/look", 1).await;
-    desk.engine.withdraw(local(), "shop.buy", None).await.expect("withdrawn");
+    desk.engine.withdraw(local(), "shop.buy", None, None).await.expect("withdrawn");
     shop.release();
     let run = desk.stopped(run).await;
     assert_eq!(run.status(), Status::AwaitingConsent, "{:?}", run.phase);

@@ -188,7 +188,7 @@ except stasis.Denied as error:
         )
     };
     desk.apply(&tool("/nowhere")).await;
-    desk.engine.withdraw(local(), "mail.send", None).await.expect("withdrawn");
+    desk.engine.withdraw(local(), "mail.send", None, None).await.expect("withdrawn");
     let done = approve(&desk, run.id).await;
     // R-348: the sealed version is called, and a withdrawn one fails its call and not the run.
     assert_eq!(desk.result(&done).await, r#"[{"amount":250.5,"id":"a"},"tool_unavailable"]"#);

@@ -183,7 +183,7 @@ fn authority(run: &Run, call: &Call, grant: Digest, cx: &Cx<'_>) -> Option<(Code
         // Built-in tools are part of the runtime and stand in no registry.
         None if crate::builtin::spec(name).is_some() => None,
         None => Some((Code::ToolUnavailable, format!("{name} is not registered"))),
-        Some(tool) if tool.withdrawn_at.is_some() => Some((Code::ToolUnavailable, format!("{name} was withdrawn"))),
+        Some(tool) if tool.withdrawn.is_some() => Some((Code::ToolUnavailable, format!("{name} was withdrawn"))),
         Some(tool) if tool.digest != call.tool.digest => {
             Some((Code::ToolChanged, format!("{name} is now another tool; fresh consent is required")))
         }

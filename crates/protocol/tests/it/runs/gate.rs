@@ -9,6 +9,7 @@ use protocol::digest::Digest;
 use protocol::journal::Entry;
 use protocol::policy::Obligation;
 use protocol::refusal::Refusal;
+use protocol::registry::Withdrawal;
 use protocol::run::Status;
 use protocol::tool::Effect;
 use std::time::Duration;
@@ -127,7 +128,7 @@ fn a_binding_that_is_not_what_was_approved_runs_nothing() {
 fn a_right_that_is_gone_by_the_time_of_the_gate_is_gone() {
     let (mut world, call, _) = World::approved(obligation());
     for tool in world.registry.tools.values_mut().flat_map(|versions| versions.values_mut()) {
-        tool.withdrawn_at = Some(world.now);
+        tool.withdrawn = Some(Withdrawal { at: world.now, by: "ana".to_owned(), reason: None });
     }
     assert_eq!(not_dispatched(world.dispatch(call)), Code::ToolUnavailable); // C-110
     let told = |world: &mut World, call| match world.dispatch(call) {

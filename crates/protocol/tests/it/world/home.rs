@@ -52,7 +52,7 @@ fn tool(spec: ToolSpec) -> Tool {
         blob,
         grant: grant(),
         registered_at: LONG_AGO,
-        withdrawn_at: None,
+        withdrawn: None,
         configured: true,
         spec: Arc::new(spec),
     }

@@ -67,9 +67,9 @@ pub(crate) async fn withdraw(
     Caller(by): Caller,
     Name(name): Name,
     Query(NoQuery {}): Query<NoQuery>,
-    MaybeBody(ActionRequest { reason: _ }): MaybeBody<ActionRequest>,
+    MaybeBody(ActionRequest { reason }): MaybeBody<ActionRequest>,
 ) -> Done<Page<Tool>> {
-    Ok(Json(app.service.withdraw(&by, &name).await?))
+    Ok(Json(app.service.withdraw(&by, &name, reason.as_deref()).await?))
 }
 
 /// Make a token. Its secret is in this answer and nowhere else.

@@ -27,6 +27,8 @@ CREATE TABLE tool (
     grant_digest BLOB NOT NULL,
     registered_at INTEGER NOT NULL,
     withdrawn_at INTEGER,
+    withdrawn_by TEXT,
+    withdrawn_reason TEXT,
     configured INTEGER NOT NULL,
     PRIMARY KEY (name, version)
 ) WITHOUT ROWID;
