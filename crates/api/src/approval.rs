@@ -141,6 +141,17 @@ impl ApprovalStatus {
     }
 }
 
+/// Body of `POST /v1/approvals/{id}/extend`.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ExtendRequest {
+    /// The new expiry: later than the present one, at most 400 days after the question was asked.
+    #[schema(value_type = String)]
+    pub until: Time,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
 /// Who may decide, and how (C-55).
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Rule {

@@ -18,8 +18,8 @@ use crate::{
     apply,
     maintenance::{self, Finding, Health, Pass, Stuck},
 };
-use protocol::command::{Answer, Caller, Cancel, Command, Decided, Opened, Read};
-use protocol::id::{Ids, RunId, TokenId, WorkerId};
+use protocol::command::{Answer, Caller, Cancel, Command, Decided, Extend, Opened, Read};
+use protocol::id::{ApprovalId, Ids, RunId, TokenId, WorkerId};
 use protocol::limits::{Limits, WorkerSettings};
 use protocol::principal::Principal;
 use protocol::registry::{self, Change, Token};
@@ -233,6 +233,21 @@ impl Engine {
         let decided = verdict::decide(&self.inner, by, request).await?;
         worker::adopt(&self.inner, &decided.run);
         Ok(decided)
+    }
+
+    /// Gives a question more time (C-192).
+    pub async fn extend(
+        &self,
+        by: Caller,
+        approval: ApprovalId,
+        until: Time,
+        reason: Option<&str>,
+    ) -> Result<Decided, Failure> {
+        let extend = Extend { by, approval, until, reason: verdict::reason(reason)? };
+        match self.inner.ledger.transact(Command::Extend(Box::new(extend))).await? {
+            Answer::Decided(decided) => Ok(*decided),
+            other => unreachable!("an extension is answered with its approval: {other:?}"),
+        }
     }
 
     /// Cancels; false if the run was stopping or final already.

@@ -25,6 +25,7 @@ pub enum Command {
     Claim(Claim),
     Hop(Box<Hop>),
     Decide(Box<Decide>),
+    Extend(Box<Extend>),
     /// A wait whose time has come: an approval's expiry, a timer.
     Expire(WaitId),
     Cancel(Cancel),
@@ -272,6 +273,17 @@ pub struct Decide {
     pub taker: Option<Taker>,
 }
 
+/// More time for a question (C-192).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Extend {
+    pub by: Caller,
+    pub approval: ApprovalId,
+    /// Its new expiry.
+    pub until: Time,
+    /// Kept as a body; the event names its digest (I-38).
+    pub reason: Option<NewBody>,
+}
+
 /// Complete new arguments, already judged by the tool's schema. The judgement is a function of the bytes and of the
 /// immutable tool spec, so it holds inside the transaction as it did outside.
 #[derive(Clone, Debug)]
@@ -426,6 +438,7 @@ impl Command {
             Command::Claim(claim) => Subject::Run(claim.run),
             Command::Hop(hop) => Subject::Run(hop.run),
             Command::Decide(decide) => Subject::Approval(decide.approval),
+            Command::Extend(extend) => Subject::Approval(extend.approval),
             Command::Expire(wait) => Subject::Wait(*wait),
             Command::Cancel(cancel) => Subject::Run(cancel.run),
             Command::Recover(recover) => Subject::Run(recover.run),

@@ -45,6 +45,7 @@ pub enum Kind {
     ApprovalRequested,
     ApprovalVoted,
     ApprovalEdited,
+    ApprovalExtended,
     ApprovalApproved,
     ApprovalRejected,
     ApprovalExpired,
@@ -63,7 +64,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    const OTHERS: [(Kind, &'static str); 27] = [
+    const OTHERS: [(Kind, &'static str); 28] = [
         (Kind::NodeEntered, "node.entered"),
         (Kind::NodeWaiting, "node.waiting"),
         (Kind::NodeEnded, "node.ended"),
@@ -77,6 +78,7 @@ impl Kind {
         (Kind::ApprovalRequested, "approval.requested"),
         (Kind::ApprovalVoted, "approval.voted"),
         (Kind::ApprovalEdited, "approval.edited"),
+        (Kind::ApprovalExtended, "approval.extended"),
         (Kind::ApprovalApproved, "approval.approved"),
         (Kind::ApprovalRejected, "approval.rejected"),
         (Kind::ApprovalExpired, "approval.expired"),

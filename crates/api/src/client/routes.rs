@@ -1,7 +1,7 @@
 //! One method per route.
 
 use super::{ANSWER_WITHIN, Client, ClientError};
-use crate::approval::{Approval, ApprovalQuery, BatchAnswer, BatchRequest, DecisionRequest};
+use crate::approval::{Approval, ApprovalQuery, BatchAnswer, BatchRequest, DecisionRequest, ExtendRequest};
 use crate::call::{Call, EffectItem, EffectQuery};
 use crate::event::{Event, LogLine, TailQuery};
 use crate::explain::Explain;
@@ -129,6 +129,10 @@ impl Client {
 
     pub async fn decide(&self, id: ApprovalId, request: &DecisionRequest) -> Result<Approval, ClientError> {
         self.post(&["v1", "approvals", &id.to_string(), "decisions"], request).await
+    }
+
+    pub async fn extend(&self, id: ApprovalId, request: &ExtendRequest) -> Result<Approval, ClientError> {
+        self.post(&["v1", "approvals", &id.to_string(), "extend"], request).await
     }
 
     pub async fn decide_batch(&self, request: &BatchRequest) -> Result<BatchAnswer, ClientError> {

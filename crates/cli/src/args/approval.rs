@@ -4,6 +4,7 @@ use super::Paging;
 use clap::{Args, Subcommand};
 use protocol::digest::Digest;
 use protocol::id::RunId;
+use protocol::time::Time;
 
 #[derive(Args, Debug)]
 #[command(
@@ -90,6 +91,17 @@ pub(crate) enum ApprovalVerb {
     Show {
         /// The approval's id
         id: String,
+    },
+    /// Move the expiry of a question that somebody else asked to a later time
+    #[command(
+        after_help = "Example:\n  stasis approval extend apr_01m8nwmc7ce009jh69rck9w39q --until 2026-12-24T12:00:00Z --reason 'the board meets on Monday'"
+    )]
+    Extend {
+        /// The approval's id
+        id: String,
+        /// The new expiry, at most 400 days after the question was asked
+        #[arg(long, value_name = "T")]
+        until: Time,
     },
     /// Read what `show` withholds as an auditor, which is an event of the run
     #[command(

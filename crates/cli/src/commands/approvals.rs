@@ -8,7 +8,7 @@ use crate::door::{Door, Need};
 use crate::failure::{Exit, Failure};
 use crate::input;
 use crate::render;
-use api::approval::{ApprovalQuery, ApprovalStatus, DecisionRequest, Order};
+use api::approval::{ApprovalQuery, ApprovalStatus, DecisionRequest, ExtendRequest, Order};
 use api::run::{ActionRequest, Until};
 use api::{Approval, Json, Verdict};
 use protocol::id::{ApprovalId, RunId};
@@ -103,6 +103,13 @@ pub(crate) async fn approval(app: &App, verb: &ApprovalVerb) -> Result<Exit, Fai
         ApprovalVerb::Show { id } => {
             let (door, id) = addressed(app, id, Need::Read).await?;
             let approval = door.client.approval(id).await?;
+            app.out.object(&approval, |approval| render::approval::show(approval, now()))?;
+            Ok(Exit::Fine)
+        }
+        ApprovalVerb::Extend { id, until } => {
+            let (door, id) = addressed(app, id, Need::Change).await?;
+            let request = ExtendRequest { until: *until, reason: app.reason() };
+            let approval = door.client.extend(id, &request).await?;
             app.out.object(&approval, |approval| render::approval::show(approval, now()))?;
             Ok(Exit::Fine)
         }

@@ -9,6 +9,7 @@ use crate::code::Code;
 use crate::command::{Answer, Caller, Decide, Decided, Edit};
 use crate::digest::Digest;
 use crate::event::{self, Facts};
+use crate::id::ApprovalId;
 use crate::policy::{Edit as EditRule, ReasonRule};
 use crate::principal::{self, Right};
 use crate::refusal::Refusal;
@@ -21,10 +22,10 @@ use crate::wait::Owner;
 /// approval are events (C-176).
 pub(super) fn decide(decide: Decide, rows: Rows, cx: &mut Cx<'_>) -> Decision {
     let Some(approval) = rows.approvals.get(decide.approval).cloned() else {
-        return unknown(&decide).into();
+        return unknown(decide.approval).into();
     };
     if rows.run.namespace != decide.by.principal.namespace {
-        return unknown(&decide).into();
+        return unknown(decide.approval).into();
     }
     let mut change = Change::of(rows, cx.now);
     if let Err(refusal) = may_decide(&approval, &decide.by) {
@@ -46,12 +47,12 @@ pub(super) fn decide(decide: Decide, rows: Rows, cx: &mut Cx<'_>) -> Decision {
 }
 
 /// C-165: unknown and foreign are one answer.
-fn unknown(decide: &Decide) -> Refusal {
-    Refusal::new(Code::NotFound, format!("there is no approval {}", decide.approval))
+pub(super) fn unknown(approval: ApprovalId) -> Refusal {
+    Refusal::new(Code::NotFound, format!("there is no approval {approval}"))
 }
 
 /// C-166, C-167, C-178: right, eligibility, strength of sign-in, and not the person who asked.
-fn may_decide(approval: &Approval, by: &Caller) -> Result<(), Refusal> {
+pub(super) fn may_decide(approval: &Approval, by: &Caller) -> Result<(), Refusal> {
     let person = &by.principal;
     if !person.rights.has(Right::ApprovalsDecide) {
         return Err(not_permitted(by, Right::ApprovalsDecide));
@@ -104,23 +105,27 @@ fn still_open(change: &mut Change, approval: &Approval, decide: &Decide, cx: &mu
         expire::after_end(change, Owner::Approval(approval.id), member, decide.taker, cx);
         return Err(expired(approval));
     }
+    let Some(refusal) = closed(approval) else { return Ok(()) };
+    if matches!(approval.status, Status::Expired { .. }) {
+        late(change, decide, approval.binding_digest);
+    }
+    Err(refusal)
+}
+
+/// Why nothing can be said about a question any more; nothing while it is pending.
+pub(super) fn closed(approval: &Approval) -> Option<Refusal> {
     match &approval.status {
-        Status::Pending => Ok(()),
-        Status::Expired { .. } => {
-            late(change, decide, approval.binding_digest);
-            Err(expired(approval))
-        }
-        // Nobody withdraws the question what became of an effect: one that is closed was given up by a person (C-238).
-        Status::Cancelled { .. } if approval.kind() == Kind::Settle => Err(already(approval)),
+        Status::Pending => None,
+        Status::Expired { .. } => Some(expired(approval)),
         Status::Cancelled { at, by } => {
             let detail = format!("this question was withdrawn by {by} at {}", at.second());
-            Err(Refusal::new(Code::ApprovalCancelled, detail))
+            Some(Refusal::new(Code::ApprovalCancelled, detail))
         }
-        Status::Approved { .. } | Status::Rejected { .. } => Err(already(approval)),
+        Status::Approved { .. } | Status::Rejected { .. } => Some(already(approval)),
     }
 }
 
-fn expired(approval: &Approval) -> Refusal {
+pub(super) fn expired(approval: &Approval) -> Refusal {
     let at = approval.expires_at.map_or_else(String::new, |at| at.second().to_string());
     Refusal::new(Code::ApprovalExpired, format!("this question expired at {at}; nobody decided it"))
         .hint("the program has to ask again")
@@ -277,9 +282,11 @@ fn revise(
     row.binding_digest = row.binding.digest();
     row.arguments = arguments;
     row.unrenderable = crate::text::unrenderable(&edit.arguments);
-    // C-185: never later.
-    let latest = row.binding.created_at + obligation.lease;
-    row.expires_at = row.expires_at.map(|at| at.min(latest));
+    // C-185: never later. Time that somebody gave it stays where the rule is the same (C-192).
+    if obligation.lease < row.obligation.lease {
+        let latest = row.binding.created_at + obligation.lease;
+        row.expires_at = row.expires_at.map(|at| at.min(latest));
+    }
     row.obligation = obligation;
     let (revision, wait, due) = (row.binding.revision, row.wait, row.expires_at);
     if let Some(wait) = change.rows.waits.edit(wait) {
@@ -404,7 +411,7 @@ fn refuse(mut change: Change, decide: &Decide, refusal: Refusal) -> Decision {
     Decision { change: Some(Box::new(change)), answer: Err(refusal.recorded()) }
 }
 
-fn answer(change: Change, id: crate::id::ApprovalId, changed: bool) -> Decision {
+fn answer(change: Change, id: ApprovalId, changed: bool) -> Decision {
     let approval = change.rows.approvals.get(id).expect("decided approvals are loaded").clone();
     let run = change.run().clone();
     let decided = Box::new(Decided { approval, run, changed });

@@ -9,6 +9,7 @@ mod approval;
 mod cancel;
 mod claim;
 mod expire;
+mod extend;
 mod found;
 mod hop;
 mod read;
@@ -86,6 +87,7 @@ pub fn decide(command: Command, loaded: Loaded, cx: &mut Cx<'_>) -> Decision {
         (Command::Claim(claim), Loaded::Rows(rows)) => claim::claim(claim, *rows, cx),
         (Command::Hop(hop), Loaded::Rows(rows)) => hop::hop(*hop, *rows, cx),
         (Command::Decide(decide), Loaded::Rows(rows)) => approval::decide(*decide, *rows, cx),
+        (Command::Extend(extend), Loaded::Rows(rows)) => extend::extend(*extend, *rows, cx),
         (Command::Expire(wait), Loaded::Rows(rows)) => expire::expire(wait, *rows, cx),
         (Command::Cancel(cancel), Loaded::Rows(rows)) => cancel::cancel(cancel, *rows, cx),
         (Command::Recover(recover), Loaded::Rows(rows)) => recover::recover(recover, *rows, cx),
@@ -101,6 +103,7 @@ pub fn decide(command: Command, loaded: Loaded, cx: &mut Cx<'_>) -> Decision {
 fn missing(command: &Command) -> Refusal {
     let detail = match command {
         Command::Decide(decide) => format!("there is no approval {}", decide.approval),
+        Command::Extend(extend) => format!("there is no approval {}", extend.approval),
         Command::Expire(wait) => format!("there is no wait {wait}"),
         other => match other.subject() {
             crate::command::Subject::Run(run) => format!("there is no run {run}"),

@@ -25,7 +25,7 @@ use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
         workflows::register, workflows::list, workflows::show, workflows::activate, workflows::pattern,
         runs::start, runs::put, runs::list, runs::show, runs::wait, runs::cancel, runs::explain, events::of_run,
         runs::calls, runs::log, runs::checkpoint,
-        approvals::list, approvals::show, approvals::read, runs::read_call, approvals::decide, approvals::decide_batch,
+        approvals::list, approvals::show, approvals::read, runs::read_call, approvals::decide, approvals::extend, approvals::decide_batch,
         effects::list, effects::settle,
         operate::guests, operate::tools, operate::tool, operate::withdraw, events::of_all,
         operate::new_token, operate::tokens, operate::revoke_token, operate::doctor,

@@ -82,6 +82,7 @@ table! {
 
     get "/v1/approvals" => approvals::list, READ_OR_DECIDE;
     get "/v1/approvals/{id}" => approvals::show, READ_OR_DECIDE;
+    post "/v1/approvals/{id}/extend" => approvals::extend, DECIDE;
     post "/v1/approvals/{id}/read" => approvals::read, AUDIT;
     post "/v1/calls/{id}/read" => runs::read_call, AUDIT;
     post "/v1/approvals/{id}/decisions" => approvals::decide, DECIDE;

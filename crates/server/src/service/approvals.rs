@@ -6,7 +6,7 @@ use super::problem::{Answer, not_found, problem};
 use super::runs::unknown;
 use super::turn::Turn;
 use super::{Service, invalid};
-use api::approval::{self, ApprovalQuery, BatchAnswer, BatchItem, BatchRequest, BatchResult, Order};
+use api::approval::{self, ApprovalQuery, BatchAnswer, BatchItem, BatchRequest, BatchResult, ExtendRequest, Order};
 use api::page::Page;
 use api::{Approval, DecisionRequest, Json, Verdict};
 use engine::DecideRequest;
@@ -81,6 +81,15 @@ impl Service {
         };
         let decided = self.engine.decide(by.clone(), decide).await.map_err(|failure| told(failure, by))?;
         self.draw_approval(by, &decided.approval, &decided.run.pattern.key).await
+    }
+
+    /// Gives a question more time (C-192).
+    pub async fn extend(&self, by: &Caller, id: ApprovalId, request: &ExtendRequest) -> Answer<Approval> {
+        self.approval_row(by, id).await?;
+        let reason = request.reason.as_deref();
+        let extended = self.engine.extend(by.clone(), id, request.until, reason).await;
+        let extended = extended.map_err(|failure| told(failure, by))?;
+        self.draw_approval(by, &extended.approval, &extended.run.pattern.key).await
     }
 
     /// Decides each item alone; one refusal stops no other (C-199).

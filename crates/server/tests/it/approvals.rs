@@ -1,7 +1,7 @@
 //! Approvals and effects over HTTP (I-25 to I-27, I-30, I-43).
 
 use crate::house::{House, problem, told};
-use api::approval::{ApprovalQuery, ApprovalStatus, BatchItem, BatchRequest, Order};
+use api::approval::{ApprovalQuery, ApprovalStatus, BatchItem, BatchRequest, ExtendRequest, Order};
 use api::call::{CallState, EffectQuery};
 use api::page::ListQuery;
 use api::{Approval, DecisionRequest, Json, Verdict};
@@ -9,6 +9,7 @@ use protocol::digest::Digest;
 use protocol::run::Status;
 use reqwest::{Method, StatusCode};
 use serde_json::json;
+use std::time::Duration;
 
 fn approve(approval: &Approval) -> DecisionRequest {
     DecisionRequest { arguments_digest: Some(approval.arguments_digest), ..DecisionRequest::of(Verdict::Approve) }
@@ -276,5 +277,26 @@ async fn what_belongs_to_others_is_answered_like_what_is_not_there() {
     }
     let (status, list) = told(house.raw(Method::GET, "/v1/runs", Some(&otto))).await;
     assert_eq!((status, list["items"].as_array().map(Vec::len)), (StatusCode::OK, Some(0)));
+    house.host.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_may_decide_gives_a_question_more_time() {
+    let house = House::open().await;
+    let (run, approval) = house.asking().await;
+    let until = approval.expires_at.expect("it expires") + Duration::from_secs(3_600);
+    let path = format!("/v1/approvals/{}/extend", approval.id);
+    let rita = house.raw(Method::POST, &path, Some(&house.token("rita").await)).json(&json!({"until": until}));
+    problem(rita, 403, "not_permitted").await; // C-192: she has the role and not the right
+    let maria = house.token("maria").await;
+    let wrong = house.raw(Method::POST, &path, Some(&maria)).json(&json!({"until": until, "untill": until}));
+    problem(wrong, 400, "unknown_field").await; // I-37
+    let request = ExtendRequest { until, reason: Some("she is away".into()) };
+    let extended = house.person("maria").await.extend(approval.id, &request).await.expect("extended");
+    assert_eq!((extended.expires_at, extended.status), (Some(until), ApprovalStatus::Pending)); // C-158 I-27
+    let house = house.reopen().await;
+    let kept = house.local.run(run.id).await.expect("a run");
+    assert_eq!(kept.waiting_for[0].due_at, Some(until)); // C-158
+    assert_eq!(house.local.approval(approval.id).await.expect("kept").expires_at, Some(until)); // C-158
     house.host.shutdown().await;
 }

@@ -3,6 +3,7 @@
 mod admission;
 mod approvals;
 mod ends;
+mod extend;
 mod gate;
 mod hops;
 mod random;

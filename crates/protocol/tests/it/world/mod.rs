@@ -10,7 +10,7 @@ pub(crate) use story::{args, denied, expiring, failure, obligation, ok, result, 
 
 use protocol::approval::Approval;
 use protocol::call::{Call, Receipt};
-use protocol::command::{Answer, Command, KnownKey, Patience};
+use protocol::command::{Answer, Command, KnownKey, Patience, Subject};
 use protocol::decide::{Cx, Decision, Loaded, decide};
 use protocol::digest::Digest;
 use protocol::event::Event;
@@ -133,8 +133,8 @@ impl World {
             return Loaded::New { known, session, queued };
         }
         let mut rows = rows.clone();
-        if let Command::Decide(decide) = command {
-            match self.approvals.get(&decide.approval) {
+        if let Subject::Approval(approval) = command.subject() {
+            match self.approvals.get(&approval) {
                 None => return Loaded::Missing,
                 Some(approval) => {
                     if rows.approvals.get(approval.id).is_none() {

@@ -3,8 +3,8 @@
 use super::Done;
 use crate::auth::Caller;
 use crate::http::App;
-use crate::http::extract::{Body, Id, LARGE, MaybeBody, NoQuery, Query};
-use api::approval::{ApprovalQuery, BatchAnswer, BatchRequest};
+use crate::http::extract::{Body, Id, LARGE, MaybeBody, NoQuery, Query, SMALL};
+use api::approval::{ApprovalQuery, BatchAnswer, BatchRequest, ExtendRequest};
 use api::page::Page;
 use api::run::ActionRequest;
 use api::{Approval, DecisionRequest, Problem};
@@ -68,6 +68,22 @@ pub(crate) async fn decide(
     Body(request): Body<DecisionRequest, LARGE>,
 ) -> Done<Approval> {
     Ok(Json(app.service.decide(&by, id, request).await?))
+}
+
+/// Give a question more time; whoever asked it may not.
+#[utoipa::path(post, path = "/v1/approvals/{id}/extend", tag = "approvals", request_body = ExtendRequest,
+    params(("id" = String, Path, description = "An `apr_` id.")), responses(
+    (status = 200, description = "The approval with its new expiry.", body = Approval),
+    (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json")
+))]
+pub(crate) async fn extend(
+    State(app): State<App>,
+    Caller(by): Caller,
+    Id(id): Id<ApprovalId>,
+    Query(NoQuery {}): Query<NoQuery>,
+    Body(request): Body<ExtendRequest, SMALL>,
+) -> Done<Approval> {
+    Ok(Json(app.service.extend(&by, id, &request).await?))
 }
 
 /// Decide up to 100 approvals, each alone.
