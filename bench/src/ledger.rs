@@ -3,14 +3,15 @@
 //! A cycle is four commands, each answered after its commit: admit and claim; park with one approval, a 300 B checkpoint
 //! and its arguments; approve and claim; finish. Clients and ledger share this process, and its CPU counts them all.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use protocol::approval::Verdict;
 use protocol::call::OutcomeStatus;
 use protocol::command::{Admit, Decide, Progress};
+use protocol::digest::Digest;
 use protocol::rows::NewBody;
 use store::conformance::World;
 use store::{Ledger, StoreConfig};
@@ -96,19 +97,16 @@ async fn cycle(world: &World) -> Duration {
     resumed.elapsed()
 }
 
-/// Hexadecimal digits that no other text has, and that do not compress well.
+/// Hexadecimal digits that no other text has, and that do not compress well: cut from one long text, so that making them
+/// costs next to nothing.
 fn noise(len: usize) -> Vec<u8> {
-    static SEED: AtomicU64 = AtomicU64::new(1);
-    let mut state = SEED.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed) | 1;
-    let mut bytes = Vec::with_capacity(len + 16);
-    while bytes.len() < len {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        bytes.extend((0..16).map(|digit| b"0123456789abcdef"[(state >> (4 * digit)) as usize & 15]));
-    }
-    bytes.truncate(len);
-    bytes
+    static CUTS: AtomicUsize = AtomicUsize::new(0);
+    static TEXT: LazyLock<Vec<u8>> = LazyLock::new(|| {
+        let digests = (0..32_768).map(|n: u32| Digest::of(n.to_le_bytes()).hex());
+        digests.collect::<String>().into_bytes()
+    });
+    let at = CUTS.fetch_add(7, Ordering::Relaxed) % (TEXT.len() - len);
+    TEXT[at..at + len].to_vec()
 }
 
 /// CPU seconds of this process.

@@ -16,6 +16,7 @@ use crate::run::{Charge, Failure, Head, Kind, PatternRef, Run, Settings, Snapsho
 use crate::time::Time;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A command on one run.
@@ -27,7 +28,10 @@ pub enum Command {
     Decide(Box<Decide>),
     Extend(Box<Extend>),
     /// A wait whose time has come: an approval's expiry, a timer.
-    Expire(WaitId),
+    Expire {
+        run: RunId,
+        wait: WaitId,
+    },
     Cancel(Cancel),
     Recover(Recover),
     /// What the engine found out about a call that no hop has any more.
@@ -48,8 +52,6 @@ pub enum Subject<'a> {
     Run(RunId),
     /// The run of this approval.
     Approval(ApprovalId),
-    /// The run of this wait.
-    Wait(WaitId),
 }
 
 /// An authenticated principal at a door. Rights are checked inside the command, not only at the door.
@@ -178,7 +180,7 @@ pub struct Ask {
     pub wait: WaitId,
     pub call: CallId,
     pub kind: crate::approval::Kind,
-    pub obligation: Obligation,
+    pub obligation: Arc<Obligation>,
     pub policy: Digest,
     pub claim: Option<crate::run::Body>,
     pub form: Option<crate::run::Body>,
@@ -439,7 +441,7 @@ impl Command {
             Command::Hop(hop) => Subject::Run(hop.run),
             Command::Decide(decide) => Subject::Approval(decide.approval),
             Command::Extend(extend) => Subject::Approval(extend.approval),
-            Command::Expire(wait) => Subject::Wait(*wait),
+            Command::Expire { run, .. } => Subject::Run(*run),
             Command::Cancel(cancel) => Subject::Run(cancel.run),
             Command::Recover(recover) => Subject::Run(recover.run),
             Command::Found(found) => Subject::Run(found.run),

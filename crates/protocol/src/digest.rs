@@ -50,67 +50,49 @@ impl Digest {
 
     /// The 64 hex digits without the prefix.
     pub fn hex(&self) -> String {
-        String::from_utf8(self.digits().into()).expect("hex digits are ASCII")
+        String::from_utf8(self.digits().as_flattened().into()).expect("hex digits are ASCII")
     }
 
     /// The hex digits, on the stack: every record is full of digests.
-    fn digits(&self) -> [u8; 64] {
-        let mut digits = [0; 64];
-        for (eight, four) in digits.chunks_exact_mut(8).zip(self.0.chunks_exact(4)) {
-            eight.copy_from_slice(&eight_digits(u32::from_be_bytes(four.try_into().expect("four bytes"))));
-        }
-        digits
+    fn digits(&self) -> [[u8; 2]; 32] {
+        self.0.map(|byte| HEX[usize::from(byte)])
     }
 
     /// Reads 64 lower-case hex digits.
     pub fn from_hex(hex: &str) -> Result<Self, DigestError> {
-        Self::from_digits(hex.as_bytes().try_into().map_err(|_| DigestError)?)
-    }
-
-    /// The same, of digits whose number is known.
-    pub fn from_digits(digits: &[u8; 64]) -> Result<Self, DigestError> {
+        let digits: &[u8; 64] = hex.as_bytes().try_into().map_err(|_| DigestError)?;
         let mut bytes = [0; 32];
-        for (four, eight) in bytes.chunks_exact_mut(4).zip(digits.chunks_exact(8)) {
-            let eight = eight.try_into().expect("eight digits");
-            let number = four_bytes(eight);
-            if eight_digits(number) != eight {
-                return Err(DigestError);
-            }
-            four.copy_from_slice(&number.to_be_bytes());
+        for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+            *byte = nibble(pair[0])? << 4 | nibble(pair[1])?;
         }
         Ok(Self(bytes))
     }
 }
 
-/// The same byte eight times.
-const fn eight(byte: u8) -> u64 {
-    u64::from_ne_bytes([byte; 8])
+fn nibble(digit: u8) -> Result<u8, DigestError> {
+    match digit {
+        b'0'..=b'9' => Ok(digit - b'0'),
+        b'a'..=b'f' => Ok(digit - b'a' + 10),
+        _ => Err(DigestError),
+    }
 }
 
-/// Eight lower-case hex digits of a number, all of them at once: each nibble in a byte of its own, then as ASCII.
-fn eight_digits(number: u32) -> [u8; 8] {
-    let mut spread = u64::from(number);
-    for (shift, mask) in [(16, 0x0000_ffff_0000_ffff), (8, 0x00ff_00ff_00ff_00ff), (4, eight(0x0f))] {
-        spread = (spread | spread << shift) & mask;
+/// The two digits of each byte.
+const HEX: [[u8; 2]; 256] = {
+    let digits = b"0123456789abcdef";
+    let mut pairs = [[0; 2]; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        pairs[byte] = [digits[byte >> 4], digits[byte & 15]];
+        byte += 1;
     }
-    let letters = (spread + eight(6)) >> 4 & eight(1);
-    (spread + eight(b'0') + letters * u64::from(b'a' - 10 - b'0')).to_be_bytes()
-}
-
-/// The number of eight hex digits; of other bytes, any number.
-fn four_bytes(digits: [u8; 8]) -> u32 {
-    let digits = u64::from_be_bytes(digits);
-    let mut packed = (digits & eight(0x0f)) + (digits >> 6 & eight(1)) * 9;
-    for (shift, mask) in [(4, 0x00ff_00ff_00ff_00ff), (8, 0x0000_ffff_0000_ffff), (16, 0x0000_0000_ffff_ffff)] {
-        packed = (packed | packed >> shift) & mask;
-    }
-    packed as u32
-}
+    pairs
+};
 
 impl json::Text for Digest {
     fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(PREFIX.as_bytes());
-        out.extend_from_slice(&self.digits());
+        out.extend_from_slice(self.digits().as_flattened());
     }
 
     fn pack(&self, out: &mut Vec<u8>) {
@@ -121,7 +103,7 @@ impl json::Text for Digest {
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(PREFIX)?;
-        f.write_str(std::str::from_utf8(&self.digits()).expect("hex digits are ASCII"))
+        f.write_str(std::str::from_utf8(self.digits().as_flattened()).expect("hex digits are ASCII"))
     }
 }
 

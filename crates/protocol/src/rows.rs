@@ -195,7 +195,7 @@ pub enum Debt {
 /// What a decision changes, to be saved in one transaction.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Change {
-    pub rows: Rows,
+    pub rows: Box<Rows>,
     /// Status and fence of the run as loaded; the update names them. `None`: the run is new.
     pub before: Option<(Status, u64)>,
     pub events: Vec<Event>,
@@ -214,13 +214,13 @@ pub struct Change {
 
 impl Change {
     /// Starts from loaded rows.
-    pub fn of(rows: Rows, now: Time) -> Change {
+    pub fn of(rows: Box<Rows>, now: Time) -> Change {
         let before = Some((rows.run.status(), rows.run.fence));
         Change { before, ..Change::fresh(rows, now) }
     }
 
     /// Starts from the rows of a run that no store has yet.
-    pub fn fresh(rows: Rows, now: Time) -> Change {
+    pub fn fresh(rows: Box<Rows>, now: Time) -> Change {
         Change {
             rows,
             before: None,

@@ -246,7 +246,7 @@ async fn entered_step(hop: &mut Hop, drive: &mut Drive, id: CallId) -> Result<()
                 wait: hop.ids.mint(),
                 call: id,
                 kind,
-                obligation: *obligation,
+                obligation: obligation.into(),
                 policy: hop.inner.ledger.registry().policy_version,
                 claim: claim.map(|text| hop.keep(text.as_bytes())),
                 form: form.map(|form| hop.keep(form.as_bytes())),

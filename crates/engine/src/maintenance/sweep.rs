@@ -117,7 +117,7 @@ impl Sweeps {
 
     /// Waits whose time has come, and cleanup after ends. One page of each list.
     pub(super) async fn expire(&mut self, inner: &Arc<Inner>) -> Pass {
-        let expire = |(wait, run)| one(inner, run, Command::Expire(wait));
+        let expire = |(wait, run)| one(inner, run, Command::Expire { run, wait });
         let waits = self.waits.page(inner, Reach::Lapsed, |due| due.waits, expire).await;
         // A command that only reads leaves cleanup to a process that carries runs.
         if !inner.carry {

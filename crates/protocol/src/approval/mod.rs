@@ -15,6 +15,7 @@ use crate::policy::Obligation;
 use crate::run::Body;
 use crate::time::Time;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// One record type for three kinds of question (C-130).
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -23,12 +24,13 @@ pub struct Approval {
     pub run: RunId,
     pub wait: WaitId,
     pub call: CallId,
-    pub binding: Binding,
+    /// Shared, as is the obligation: an approval is told whole to everybody who waits for it.
+    pub binding: Arc<Binding>,
     pub binding_digest: Digest,
     /// The arguments of the current revision, as shown and as they will be dispatched.
     pub arguments: Body,
     pub asked_arguments: Digest,
-    pub obligation: Obligation,
+    pub obligation: Arc<Obligation>,
     /// What the agent says about it: a body, shown apart and labelled as a claim.
     pub claim: Option<Body>,
     /// JSON Schema of the approver's answer, for a gate with a form (W-130).

@@ -170,13 +170,13 @@ fn born(admit: Admit, cx: &Cx<'_>) -> Change {
         settings: admit.settings,
         pattern: admit.pattern,
     };
-    let rows = Rows {
+    let rows = Box::new(Rows {
         run,
         waits: Set::default(),
         approvals: Set::default(),
         calls: Set::default(),
         obligations: Set::default(),
-    };
+    });
     let mut change = Change::fresh(rows, now);
     change.key = admit.idempotency_key.map(|key| (key, admit.request_digest));
     change.bodies.push(admit.input);

@@ -17,10 +17,11 @@ use crate::rows::{Change, NewBody, Rows};
 use crate::run::Body;
 use crate::time::Time;
 use crate::wait::Owner;
+use std::sync::Arc;
 
 /// Decides one verdict. Checks are made in the order of C-165 to C-173; refused attempts of people who may know of the
 /// approval are events (C-176).
-pub(super) fn decide(decide: Decide, rows: Rows, cx: &mut Cx<'_>) -> Decision {
+pub(super) fn decide(decide: Decide, rows: Box<Rows>, cx: &mut Cx<'_>) -> Decision {
     let Some(approval) = rows.approvals.get(decide.approval).cloned() else {
         return unknown(decide.approval).into();
     };
@@ -254,8 +255,8 @@ fn apply_edit(
         crate::policy::Judgement::Deny { reason } => {
             return refused(format!("{}: {reason}", Code::PolicyDenied.as_str()));
         }
-        crate::policy::Judgement::Ask(new) => rules::stricter(&approval.obligation, &new),
-        crate::policy::Judgement::Allow => approval.obligation.clone(),
+        crate::policy::Judgement::Ask(new) => Arc::new(rules::stricter(&approval.obligation, &new)),
+        crate::policy::Judgement::Allow => Arc::clone(&approval.obligation),
     };
     if !obligation.eligible(&decide.by.principal) {
         return refused("the new arguments need somebody else's approval".to_owned());
@@ -269,17 +270,18 @@ fn revise(
     approval: &Approval,
     decide: &Decide,
     edit: &Edit,
-    obligation: crate::policy::Obligation,
+    obligation: Arc<crate::policy::Obligation>,
 ) {
     let body = NewBody::new(edit.arguments.as_bytes());
     let arguments: Body = body.body;
     change.bodies.push(body);
     let row = change.rows.approvals.edit(approval.id).expect("decided approvals are loaded");
-    row.binding.revision += 1;
-    row.binding.arguments = arguments.digest;
-    row.binding.operands = edit.operands.clone();
-    row.binding.obligation = obligation.digest();
-    row.binding_digest = row.binding.digest();
+    let binding = Arc::make_mut(&mut row.binding);
+    binding.revision += 1;
+    binding.arguments = arguments.digest;
+    binding.operands = edit.operands.clone();
+    binding.obligation = obligation.digest();
+    row.binding_digest = binding.digest();
     row.arguments = arguments;
     row.unrenderable = crate::text::unrenderable(&edit.arguments);
     // C-185: never later. Time that somebody gave it stays where the rule is the same (C-192).

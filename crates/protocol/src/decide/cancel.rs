@@ -10,7 +10,7 @@ use crate::rows::{Change, Debt, Rows};
 use crate::run::{Charge, Edge, Stop};
 
 /// E-16: the first cancel elects; a later one, or one of a final run, is answered with what stands.
-pub(super) fn cancel(cancel: Cancel, rows: Rows, cx: &mut Cx<'_>) -> Decision {
+pub(super) fn cancel(cancel: Cancel, rows: Box<Rows>, cx: &mut Cx<'_>) -> Decision {
     if rows.run.namespace != cancel.by.principal.namespace {
         return Refusal::new(Code::NotFound, format!("there is no run {}", cancel.run)).into();
     }
@@ -36,7 +36,7 @@ pub(super) fn cancel(cancel: Cancel, rows: Rows, cx: &mut Cx<'_>) -> Decision {
 }
 
 /// a cleanup of a final run is done; its debt row goes.
-pub(super) fn clean(debt: Debt, rows: Rows, cx: &mut Cx<'_>) -> Decision {
+pub(super) fn clean(debt: Debt, rows: Box<Rows>, cx: &mut Cx<'_>) -> Decision {
     let mut change = Change::of(rows, cx.now);
     let final_run = change.run().status().is_final();
     let run = &mut change.rows.run;

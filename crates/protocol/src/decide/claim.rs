@@ -8,7 +8,7 @@ use crate::refusal::Refusal;
 use crate::rows::{Change, Rows};
 
 /// Of any number of claims of one hop exactly one wins; the others are `skipped` without a side effect.
-pub(super) fn claim(claim: Claim, rows: Rows, cx: &mut Cx<'_>) -> Decision {
+pub(super) fn claim(claim: Claim, rows: Box<Rows>, cx: &mut Cx<'_>) -> Decision {
     let run = &rows.run;
     let claimable = run.delivery().is_some_and(|d| matches!(d.state, State::Pending | State::Published));
     if run.seq != claim.seq || !claimable {

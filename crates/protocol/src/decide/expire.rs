@@ -14,7 +14,7 @@ use crate::run::{Charge, Edge, Failure, Status as RunStatus, Stop};
 use crate::wait::{Owner, Wait};
 
 /// Ends the wait if it is open and due; else nothing happens.
-pub(super) fn expire(wait: WaitId, rows: Rows, cx: &mut Cx<'_>) -> Decision {
+pub(super) fn expire(wait: WaitId, rows: Box<Rows>, cx: &mut Cx<'_>) -> Decision {
     let unchanged = |run| Answer::Settled { run: Box::new(run), changed: false, repaired: false };
     let Some(row) = rows.waits.get(wait) else { return Decision::stands(unchanged(rows.run)) };
     if !row.is_open() || row.due_at.is_none_or(|due| cx.now < due) {

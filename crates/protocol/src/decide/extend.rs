@@ -12,7 +12,7 @@ use crate::rows::{Change, Rows};
 use crate::time::Time;
 use crate::wait::Owner;
 
-pub(super) fn extend(extend: Extend, rows: Rows, cx: &mut Cx<'_>) -> Decision {
+pub(super) fn extend(extend: Extend, rows: Box<Rows>, cx: &mut Cx<'_>) -> Decision {
     let Some(approval) = rows.approvals.get(extend.approval).cloned() else {
         return unknown(extend.approval).into();
     };

@@ -9,7 +9,7 @@ use crate::tool::Effect;
 
 /// Ends the call as the lookup found it, or makes it ambiguous and asks a person; the run ends with its last obligation.
 /// Whoever comes too late, or before the call's time is over, changes nothing.
-pub(super) fn found(found: Found, rows: Rows, cx: &mut Cx<'_>) -> Decision {
+pub(super) fn found(found: Found, rows: Box<Rows>, cx: &mut Cx<'_>) -> Decision {
     let settled = |change: &Change, changed| {
         let run = Box::new(change.run().clone());
         Answer::Settled { run, changed, repaired: false }

@@ -84,16 +84,16 @@ pub fn decide(command: Command, loaded: Loaded, cx: &mut Cx<'_>) -> Decision {
         (Command::Admit(admit), Loaded::New { known, session, queued }) => {
             admit::admit(*admit, known, admit::Around { session, queued }, cx)
         }
-        (Command::Claim(claim), Loaded::Rows(rows)) => claim::claim(claim, *rows, cx),
-        (Command::Hop(hop), Loaded::Rows(rows)) => hop::hop(*hop, *rows, cx),
-        (Command::Decide(decide), Loaded::Rows(rows)) => approval::decide(*decide, *rows, cx),
-        (Command::Extend(extend), Loaded::Rows(rows)) => extend::extend(*extend, *rows, cx),
-        (Command::Expire(wait), Loaded::Rows(rows)) => expire::expire(wait, *rows, cx),
-        (Command::Cancel(cancel), Loaded::Rows(rows)) => cancel::cancel(cancel, *rows, cx),
-        (Command::Recover(recover), Loaded::Rows(rows)) => recover::recover(recover, *rows, cx),
-        (Command::Found(found), Loaded::Rows(rows)) => found::found(*found, *rows, cx),
-        (Command::Read(read), Loaded::Rows(rows)) => read::read(read, *rows, cx),
-        (Command::Clean { debt, .. }, Loaded::Rows(rows)) => cancel::clean(debt, *rows, cx),
+        (Command::Claim(claim), Loaded::Rows(rows)) => claim::claim(claim, rows, cx),
+        (Command::Hop(hop), Loaded::Rows(rows)) => hop::hop(*hop, rows, cx),
+        (Command::Decide(decide), Loaded::Rows(rows)) => approval::decide(*decide, rows, cx),
+        (Command::Extend(extend), Loaded::Rows(rows)) => extend::extend(*extend, rows, cx),
+        (Command::Expire { wait, .. }, Loaded::Rows(rows)) => expire::expire(wait, rows, cx),
+        (Command::Cancel(cancel), Loaded::Rows(rows)) => cancel::cancel(cancel, rows, cx),
+        (Command::Recover(recover), Loaded::Rows(rows)) => recover::recover(recover, rows, cx),
+        (Command::Found(found), Loaded::Rows(rows)) => found::found(*found, rows, cx),
+        (Command::Read(read), Loaded::Rows(rows)) => read::read(read, rows, cx),
+        (Command::Clean { debt, .. }, Loaded::Rows(rows)) => cancel::clean(debt, rows, cx),
         (command, Loaded::Missing) => missing(&command).into(),
         (command, loaded) => unreachable!("the store loads what the command names: {command:?} {loaded:?}"),
     }
@@ -104,7 +104,6 @@ fn missing(command: &Command) -> Refusal {
     let detail = match command {
         Command::Decide(decide) => format!("there is no approval {}", decide.approval),
         Command::Extend(extend) => format!("there is no approval {}", extend.approval),
-        Command::Expire(wait) => format!("there is no wait {wait}"),
         other => match other.subject() {
             crate::command::Subject::Run(run) => format!("there is no run {run}"),
             _ => "there is nothing of that id".to_owned(),

@@ -8,7 +8,7 @@ use crate::principal::Right;
 use crate::refusal::Refusal;
 use crate::rows::{Change, Rows};
 
-pub(super) fn read(read: Read, rows: Rows, cx: &Cx<'_>) -> Decision {
+pub(super) fn read(read: Read, rows: Box<Rows>, cx: &Cx<'_>) -> Decision {
     if rows.run.namespace != read.by.principal.namespace {
         return Refusal::new(Code::NotFound, format!("there is no run {}", read.run)).into();
     }

@@ -18,7 +18,7 @@ use crate::tool::Effect;
 use crate::wait::{self, Owner, Wait};
 
 /// Does what is due for one run, or nothing.
-pub(super) fn recover(recover: Recover, rows: Rows, cx: &mut Cx<'_>) -> Decision {
+pub(super) fn recover(recover: Recover, rows: Box<Rows>, cx: &mut Cx<'_>) -> Decision {
     let Recover { reach, patience, .. } = recover;
     let mut change = Change::of(rows, cx.now);
     let before = change.run().clone();

@@ -16,6 +16,7 @@ use crate::policy::{Edit, Obligation, ReasonRule, Terms};
 use crate::refusal::Refusal;
 use crate::rows::Change;
 use crate::tool::Effect;
+use std::sync::Arc;
 
 /// Records a call in flight as ambiguous (C-121), with its receipt. A later attempt of an ambiguous call that was not
 /// answered either leaves what it saw.
@@ -89,7 +90,7 @@ pub(super) fn ask(change: &mut Change, id: CallId, cx: &mut Cx<'_>) -> Result<()
         wait: cx.ids.mint(),
         call: id,
         kind: Kind::Settle,
-        obligation: rule(question, default),
+        obligation: Arc::new(rule(question, default)),
         policy: cx.registry.policy_version,
         claim: None,
         form: None,
@@ -114,7 +115,7 @@ pub(super) fn ask_what_is_left(change: &mut Change, cx: &mut Cx<'_>) {
 
 /// Who may decide the call may say what became of it, alone, with a reason (C-240).
 fn rule(asked: Option<&Approval>, default: Obligation) -> Obligation {
-    let base = asked.map_or(default, |approval| approval.obligation.clone());
+    let base = asked.map_or(default, |approval| (*approval.obligation).clone());
     Obligation { quorum: 1, reject_quorum: 1, reason: ReasonRule::Always, edit: Edit::No, ..base }
 }
 

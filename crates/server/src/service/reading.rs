@@ -34,12 +34,12 @@ impl Bodies {
 pub(super) fn of_approval(by: &Caller, row: &approval::Approval) -> Bodies {
     let binding = &row.binding;
     let acts_for = binding.acts_for.as_deref();
-    Bodies::shown_if(concerns(&by.principal, &binding.requester, acts_for, [&row.obligation]))
+    Bodies::shown_if(concerns(&by.principal, &binding.requester, acts_for, [&*row.obligation]))
 }
 
 /// Of a call: for who asked, and who may decide one of the questions about it, which are among `questions`.
 pub(super) fn of_call(by: &Caller, run: &run::Run, row: &call::Call, questions: &[approval::Approval]) -> Bodies {
-    let about = questions.iter().filter(|question| question.call == row.id).map(|question| &question.obligation);
+    let about = questions.iter().filter(|question| question.call == row.id).map(|question| &*question.obligation);
     let acts_for = run.requester.acts_for.as_deref();
     Bodies::shown_if(concerns(&by.principal, &run.requester.subject, acts_for, about))
 }

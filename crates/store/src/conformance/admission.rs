@@ -97,7 +97,7 @@ pub async fn an_unknown_id_is_refused_alike(world: World) {
     let commands = [
         Command::Claim(Claim { run, seq: 0, taker }),
         Command::Cancel(Cancel { by: world.by("ana"), run, reason: None }),
-        Command::Expire(world.id::<WaitId>()),
+        Command::Expire { run, wait: world.id::<WaitId>() },
     ];
     for command in commands {
         assert_eq!(refused(world.ledger.transact(command).await), Code::NotFound);

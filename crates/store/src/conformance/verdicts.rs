@@ -1,5 +1,6 @@
 //! Decisions of people, expiry, timers, the dispatch gate.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use protocol::approval::{Ending, Phase as Yes, Status as Approval, Verdict};
@@ -66,7 +67,7 @@ pub async fn a_verdict_before_the_park_returns_the_run_at_the_park(world: World)
 pub async fn commands_on_one_run_are_serial(world: World) {
     let run = world.running().await;
     let (mut progress, asked) = world.asks(&run);
-    progress.asks[0].obligation.quorum = 8;
+    Arc::make_mut(&mut progress.asks[0].obligation).quorum = 8;
     let act = world.park(&run, &progress, "checkpoint");
     world.step(&run, progress, act).await.unwrap();
     let events = world.ledger.run(run.id).await.unwrap().unwrap().events.len;
@@ -97,11 +98,11 @@ pub async fn an_approval_expires_by_nobodys_hand(world: World) {
         async move { ledger.due(now, crate::Reach::Lapsed, 0, 10).await.unwrap().waits }
     };
     assert!(due(&world).await.is_empty());
-    let (_, early) = world.settle(Command::Expire(asked.wait)).await.unwrap();
+    let (_, early) = world.settle(Command::Expire { run: run.id, wait: asked.wait }).await.unwrap();
     assert!(!early);
     world.pass(Duration::from_secs(86_400));
     assert_eq!(due(&world).await, [(asked.wait, run.id)]);
-    let (returned, changed) = world.settle(Command::Expire(asked.wait)).await.unwrap();
+    let (returned, changed) = world.settle(Command::Expire { run: run.id, wait: asked.wait }).await.unwrap();
     assert!(changed && returned.status() == Status::Queued); // R-170 R-290
     assert!(due(&world).await.is_empty());
     let approval = world.ledger.approval(asked.approval).await.unwrap().unwrap().approval;
@@ -176,8 +177,8 @@ pub async fn a_timer_returns_its_run(world: World) {
     world.pass(Duration::from_secs(60));
     let due = world.ledger.due(world.ledger.now(), crate::Reach::Lapsed, 0, 10).await.unwrap();
     assert_eq!(due.waits, [(timer.wait, run.id)]);
-    let (returned, _) = world.settle(Command::Expire(timer.wait)).await.unwrap();
+    let (returned, _) = world.settle(Command::Expire { run: run.id, wait: timer.wait }).await.unwrap();
     assert_eq!(returned.status(), Status::Queued); // R-241 R-290
-    let (_, changed) = world.settle(Command::Expire(timer.wait)).await.unwrap();
+    let (_, changed) = world.settle(Command::Expire { run: run.id, wait: timer.wait }).await.unwrap();
     assert!(!changed);
 }

@@ -263,7 +263,7 @@ impl World {
             wait: self.id(),
             call,
             kind,
-            obligation,
+            obligation: obligation.into(),
             policy: self.ledger.registry().policy_version,
             claim: None,
             form: None,

@@ -3,6 +3,8 @@
 //! A binding repeats facts of its run, plan, requester and call. They are not kept twice: what is read back is put
 //! together again from the run's row, and what would not come out equal is refused when it is written.
 
+use std::sync::Arc;
+
 use protocol::approval::{Approval, Binding, Closer, Ending, Kind, Method, Phase, Status, Verdict, Vote};
 use protocol::call::{Identity, ToolRef};
 use protocol::code::Code;
@@ -67,11 +69,11 @@ pub(super) fn read(row: &Row<'_>, run: &Run, db: &Connection, names: &Names) -> 
         run: run.id,
         wait,
         call: read.call,
-        binding,
+        binding: Arc::new(binding),
         binding_digest: read.binding,
         arguments: read.arguments,
         asked_arguments: read.asked.unwrap_or(read.arguments.digest),
-        obligation: rule.obligation.clone(),
+        obligation: Arc::clone(&rule.obligation),
         claim: read.claim,
         form: read.form,
         expires_at,

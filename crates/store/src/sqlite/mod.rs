@@ -25,7 +25,7 @@ mod registry;
 mod run;
 mod state;
 mod tables;
-mod wait;
+mod timer;
 mod writer;
 
 use std::sync::Arc;

@@ -32,7 +32,7 @@ pub(super) struct Pin {
 /// An obligation and the digest that bindings name it by.
 pub(super) struct Rule {
     pub(super) digest: Digest,
-    pub(super) obligation: Obligation,
+    pub(super) obligation: Arc<Obligation>,
 }
 
 /// The copies of one connection, or of all readers together.
@@ -221,7 +221,7 @@ impl Names {
                 let digest = f.digest("digest")?;
                 let document = f.text("document")?;
                 let obligation = serde_json::from_str(document).map_err(|error| f.corrupt("document", error))?;
-                Ok(Rule { digest, obligation })
+                Ok(Rule { digest, obligation: Arc::new(obligation) })
             })
         })
     }

@@ -26,14 +26,14 @@ use super::pack::Packs;
 use super::recent::Recent;
 use super::run::Stored;
 use super::state::Live;
-use super::{admission, approval, body, call, event, journal, obligation, recent, run, wait};
+use super::{admission, approval, body, call, event, journal, obligation, recent, run, timer};
 use crate::error::Corrupt;
 
 pub(super) struct Tables<'c> {
     db: &'c Connection,
     names: Names,
     run: run::Table<'c>,
-    wait: wait::Table<'c>,
+    timer: timer::Table<'c>,
     approval: approval::Table<'c>,
     call: call::Table<'c>,
     obligation: obligation::Table<'c>,
@@ -84,7 +84,7 @@ impl<'c> Tables<'c> {
             db,
             names: Names::default(),
             run: run::Table::prepare(db)?,
-            wait: wait::Table::prepare(db)?,
+            timer: timer::Table::prepare(db)?,
             approval: approval::Table::prepare(db)?,
             call: call::Table::prepare(db)?,
             obligation: obligation::Table::prepare(db)?,
@@ -116,10 +116,6 @@ impl<'c> Tables<'c> {
                     None => Ok(nothing),
                 }
             }
-            Subject::Wait(id) => match self.wait.run_of(id)? {
-                Some(n) => self.load_owner(n, None),
-                None => Ok(nothing),
-            },
         }
     }
 
@@ -240,7 +236,7 @@ impl<'c> Tables<'c> {
     /// Writes a change whole, or stops at the first thing that does not fit; the caller then rolls back.
     pub(super) fn save(&mut self, change: Change, held: Held, packs: &Packs) -> Result<(), Fault> {
         let n = self.write(&change, held, packs)?;
-        self.recent.put(n, Box::new(change.rows));
+        self.recent.put(n, change.rows);
         Ok(())
     }
 
@@ -256,7 +252,7 @@ impl<'c> Tables<'c> {
             _ => return Err(Fault::Broken(format!("{} was not loaded as it is saved", run.id))),
         };
         for (wait, mark) in rows.waits.dirty() {
-            self.wait.save(wait, mark, n)?;
+            self.timer.save(wait, mark, n)?;
         }
         let mut receipts = 0;
         for (call, mark) in rows.calls.dirty() {

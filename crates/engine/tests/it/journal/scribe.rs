@@ -139,7 +139,7 @@ impl<'d> Scribe<'d> {
             wait,
             call,
             kind,
-            obligation: Terms::default().resolve(false),
+            obligation: Terms::default().resolve(false).into(),
             policy: self.desk.engine.ledger().registry().policy_version,
             claim: None,
             form: None,

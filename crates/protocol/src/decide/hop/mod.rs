@@ -18,7 +18,7 @@ use crate::run::{Charge, Checkpoint, Edge, End, Failure, Phase, Run, Status, Sto
 use crate::wait;
 
 /// Decides one write of a hop: its progress first, then its act, in one transaction.
-pub(super) fn hop(hop: Hop, rows: Rows, cx: &mut Cx<'_>) -> Decision {
+pub(super) fn hop(hop: Hop, rows: Box<Rows>, cx: &mut Cx<'_>) -> Decision {
     if rows.run.claim().is_none_or(|claim| claim.token != hop.token) {
         return stale_claim(&rows.run).into();
     }
@@ -69,7 +69,7 @@ fn stored(change: Change) -> Decision {
 }
 
 /// A stopping run takes outcomes of calls in flight and the acknowledgement of its hop, and nothing else.
-fn stopping(hop: Hop, rows: Rows, cx: &mut Cx<'_>) -> Decision {
+fn stopping(hop: Hop, rows: Box<Rows>, cx: &mut Cx<'_>) -> Decision {
     let Progress { entries, asks, timers, .. } = &hop.progress;
     let only_outcomes = entries.is_empty() && asks.is_empty() && timers.is_empty();
     let status = rows.run.status();

@@ -13,6 +13,7 @@ use crate::refusal::Refusal;
 use crate::rows::{Change, LogLine};
 use crate::tool::Effect;
 use crate::wait::{self, Owner, Wait};
+use std::sync::Arc;
 
 /// Applies a hop's progress. Either all of it is legal, or the command is refused whole.
 pub(super) fn apply(change: &mut Change, progress: Progress, cx: &mut Cx<'_>) -> Result<(), Refusal> {
@@ -158,7 +159,7 @@ pub(in crate::decide) fn publish(change: &mut Change, ask: Ask, cx: &Cx<'_>) -> 
         wait: ask.wait,
         call: ask.call,
         binding_digest: binding.digest(),
-        binding,
+        binding: Arc::new(binding),
         arguments: call.arguments,
         asked_arguments: call.asked,
         obligation: ask.obligation,

@@ -257,12 +257,15 @@ fn a_moment_before_the_expiry_is_in_time() {
 fn a_timer_makes_the_same_decision_unasked() {
     let mut world = World::new();
     let ask = world.parked(expiring(obligation(), OnExpiry::Reject));
-    let early = world.give(Command::Expire(ask.wait));
+    let early = world.give(Command::Expire { run: world.run().id, wait: ask.wait });
     assert!(matches!(early, Ok(Answer::Settled { changed: false, .. })));
     world.pass(Duration::from_secs(60));
-    let Ok(Answer::Settled { changed: true, .. }) = world.give(Command::Expire(ask.wait)) else { panic!("expired") };
+    let Ok(Answer::Settled { changed: true, .. }) = world.give(Command::Expire { run: world.run().id, wait: ask.wait })
+    else {
+        panic!("expired")
+    };
     assert_eq!(world.status(), Status::Queued); // R-170 C-151
-    let again = world.give(Command::Expire(ask.wait));
+    let again = world.give(Command::Expire { run: world.run().id, wait: ask.wait });
     assert!(matches!(again, Ok(Answer::Settled { changed: false, .. })));
 }
 
@@ -271,7 +274,7 @@ fn an_expiry_may_fail_the_run() {
     let mut world = World::new();
     let ask = world.parked(expiring(obligation(), OnExpiry::Fail));
     world.pass(Duration::from_secs(60));
-    world.give(Command::Expire(ask.wait)).expect("expired");
+    world.give(Command::Expire { run: world.run().id, wait: ask.wait }).expect("expired");
     assert_eq!(world.status(), Status::Failed); // E-15 E-18 C-191
     assert_eq!(world.run().failure().map(|f| f.code), Some(Code::ApprovalExpired));
 }

@@ -237,7 +237,7 @@ fn a_final_run_never_changes_again() {
     world.cancel();
     world.claim(2).expect_err("final");
     world.hop_as(token, Progress::default(), Act::Record).expect_err("final");
-    world.give(Command::Expire(ask.wait)).expect("nothing is due");
+    world.give(Command::Expire { run: world.run().id, wait: ask.wait }).expect("nothing is due");
     let Phase::Final { .. } = &world.run().phase else { panic!("final") };
     assert_eq!(*world.run(), run); // R-15 R-32
     world.verdict("ana", ask.id, Verdict::Reject).expect_err("closed");

@@ -49,7 +49,7 @@ fn a_question_with_more_time_is_open_beyond_its_first_expiry() {
     assert!(!extend(&mut world, "ben", ask.id, first + HOUR).expect("as it stands"));
 
     world.pass(first.since(world.now) + HOUR / 2);
-    world.give(Command::Expire(ask.wait)).expect("nothing is due");
+    world.give(Command::Expire { run: world.run().id, wait: ask.wait }).expect("nothing is due");
     assert!(world.approval(ask.id).is_pending()); // C-158
     world.verdict("ben", ask.id, Verdict::Approve).expect("in time"); // C-158
     assert_eq!(world.status(), Status::Queued);

@@ -12,6 +12,7 @@ use protocol::refusal::Refusal;
 use protocol::registry::Withdrawal;
 use protocol::run::Status;
 use protocol::tool::Effect;
+use std::sync::Arc;
 use std::time::Duration;
 
 fn refused(answer: Result<Answer, Refusal>) -> Code {
@@ -98,14 +99,14 @@ fn a_binding_that_is_not_what_was_approved_runs_nothing() {
     // Whatever is bound; each alone, in an approval that was given for something else.
     let other = Digest::of("something else");
     let changes: [fn(&mut Approval, Digest); 9] = [
-        |a, other| a.binding.arguments = other,
-        |a, other| a.binding.tool_digest = other,
-        |a, other| a.binding.plan = other,
-        |a, other| a.binding.policy = other,
-        |a, other| a.binding.obligation = other,
-        |a, _| a.binding.call.push('0'),
-        |a, _| a.binding.requester = "somebody else".to_owned(),
-        |a, _| a.binding.revision += 1,
+        |a, other| Arc::make_mut(&mut a.binding).arguments = other,
+        |a, other| Arc::make_mut(&mut a.binding).tool_digest = other,
+        |a, other| Arc::make_mut(&mut a.binding).plan = other,
+        |a, other| Arc::make_mut(&mut a.binding).policy = other,
+        |a, other| Arc::make_mut(&mut a.binding).obligation = other,
+        |a, _| Arc::make_mut(&mut a.binding).call.push('0'),
+        |a, _| Arc::make_mut(&mut a.binding).requester = "somebody else".to_owned(),
+        |a, _| Arc::make_mut(&mut a.binding).revision += 1,
         |a, other| a.binding_digest = other,
     ];
     for change in changes {

@@ -155,7 +155,7 @@ fn play(world: &mut World, step: Move) {
         Move::Expire(index) => {
             let wait = world.rows().waits.iter().nth(index).map(|wait| wait.id);
             if let Some(wait) = wait {
-                drop(world.give(Command::Expire(wait)));
+                drop(world.give(Command::Expire { run: world.run().id, wait }));
             }
         }
         Move::Cancel => drop(world.cancel()),

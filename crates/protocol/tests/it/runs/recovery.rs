@@ -355,7 +355,7 @@ fn a_question_that_expires_with_its_run_is_no_answer() {
         if by_pass {
             world.recover();
         } else {
-            world.give(Command::Expire(ask.wait)).expect("due");
+            world.give(Command::Expire { run: world.run().id, wait: ask.wait }).expect("due");
         }
         let failure = world.run().failure().map(|failure| failure.code);
         assert_eq!((world.status(), failure), (Status::Failed, Some(Code::RunDeadlineExceeded)));

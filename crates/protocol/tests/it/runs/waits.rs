@@ -152,12 +152,12 @@ fn a_question_and_its_limit_are_two_waits_of_which_one_ends() {
     let (mut world, ask, timer) = race();
     world.verdict("ana", ask.id, Verdict::Approve).expect("in time");
     world.pass(DAY);
-    world.give(Command::Expire(timer.wait)).expect("answered");
+    world.give(Command::Expire { run: world.run().id, wait: timer.wait }).expect("answered");
     assert!(world.is_at(Status::Queued, 1));
     assert!(!world.kinds(0).contains(&"timer.fired"));
     let (mut world, ask, timer) = race();
     world.pass(Duration::from_secs(60));
-    world.give(Command::Expire(timer.wait)).expect("due");
+    world.give(Command::Expire { run: world.run().id, wait: timer.wait }).expect("due");
     assert_eq!(world.verdict("ana", ask.id, Verdict::Approve).expect_err("late").code, Code::ApprovalCancelled);
     assert!(world.is_at(Status::Queued, 1));
 }
@@ -175,7 +175,7 @@ fn what_is_no_member_of_the_set_returns_nothing() {
     world.park().expect("parked");
     // An earlier wait, answered long ago: neither its repeat nor a pass is a reason to return.
     world.verdict("ana", first.id, Verdict::Approve).expect("the same answer");
-    world.give(Command::Expire(first.wait)).expect("nothing");
+    world.give(Command::Expire { run: world.run().id, wait: first.wait }).expect("nothing");
     world.recover();
     assert!(world.is_at(Status::AwaitingConsent, 0)); // R-33 R-193
     world.verdict("ana", second.id, Verdict::Approve).expect("approved");

@@ -273,7 +273,7 @@ impl World {
             wait: self.mint::<WaitId>(),
             call: call.id,
             kind: Kind::Call,
-            obligation,
+            obligation: obligation.into(),
             policy: self.registry.policy_version,
             claim: None,
             form: None,

@@ -80,16 +80,16 @@ const LAPSED: &str = "SELECT r.id FROM run r
 const OTHERS: &str = "SELECT r.id FROM run r
  WHERE r.status IN (1, 2, 7, 8) AND r.status <> 9 AND r.claim_worker IS NOT NULL
  AND (r.claim_deadline <= ?1 OR r.claim_worker <> ?4) ORDER BY r.claim_deadline LIMIT ?2 OFFSET ?3";
-const TIMERS: &str = "SELECT w.id, r.id, w.due_at FROM wait w JOIN run r ON r.n = w.run
- WHERE w.due_at IS NOT NULL AND w.due_at <= ?1 ORDER BY w.due_at LIMIT ?2 OFFSET ?3";
+const TIMERS: &str = "SELECT t.wait, r.id, t.due_at FROM timer t JOIN run r ON r.n = t.run
+ WHERE t.due_at <= ?1 ORDER BY t.due_at LIMIT ?2 OFFSET ?3";
 const EXPIRIES: &str = "SELECT a.wait, r.id, a.expires_at FROM approval a JOIN run r ON r.n = a.run
  WHERE a.status = 0 AND coalesce(a.expires_at, 9223372036854775807) <= ?1
  ORDER BY coalesce(a.expires_at, 9223372036854775807), a.id LIMIT ?2 OFFSET ?3";
 /// The n-th of each namespace comes before the next of any. All that is due is looked at for it.
-const TIMERS_BY_TURNS: &str = "SELECT w.id, r.id, w.due_at,
- row_number() OVER (PARTITION BY p.namespace ORDER BY w.due_at) AS turn
- FROM wait w JOIN run r ON r.n = w.run JOIN pin p ON p.n = r.pin
- WHERE w.due_at IS NOT NULL AND w.due_at <= ?1 ORDER BY turn, w.due_at LIMIT ?2 OFFSET ?3";
+const TIMERS_BY_TURNS: &str = "SELECT t.wait, r.id, t.due_at,
+ row_number() OVER (PARTITION BY p.namespace ORDER BY t.due_at) AS turn
+ FROM timer t JOIN run r ON r.n = t.run JOIN pin p ON p.n = r.pin
+ WHERE t.due_at <= ?1 ORDER BY turn, t.due_at LIMIT ?2 OFFSET ?3";
 const EXPIRIES_BY_TURNS: &str = "SELECT a.wait, r.id, a.expires_at,
  row_number() OVER (PARTITION BY p.namespace ORDER BY a.expires_at, a.id) AS turn
  FROM approval a JOIN run r ON r.n = a.run JOIN pin p ON p.n = r.pin
@@ -97,7 +97,7 @@ const EXPIRIES_BY_TURNS: &str = "SELECT a.wait, r.id, a.expires_at,
  ORDER BY turn, a.expires_at, a.id LIMIT ?2 OFFSET ?3";
 /// Whether runs of more than one namespace were ever admitted.
 const NAMESPACES: &str = "SELECT count(*) FROM (SELECT DISTINCT namespace FROM pin LIMIT 2)";
-const NEXT_TIMER: &str = "SELECT min(w.due_at) FROM wait w WHERE w.due_at IS NOT NULL";
+const NEXT_TIMER: &str = "SELECT min(t.due_at) FROM timer t";
 const NEXT_EXPIRY: &str = "SELECT a.expires_at FROM approval a WHERE a.status = 0
  ORDER BY coalesce(a.expires_at, 9223372036854775807), a.id LIMIT 1";
 const DEADLINES: &str = "SELECT r.id FROM run r

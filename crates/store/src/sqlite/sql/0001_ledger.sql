@@ -124,13 +124,13 @@ CREATE TABLE session (
     PRIMARY KEY (namespace, session)
 ) WITHOUT ROWID;
 
--- Which run a wait belongs to, as long as it is part of the run's state; and when it ends by itself, for open timers.
-CREATE TABLE wait (
-    id BLOB PRIMARY KEY,
+-- Open timers. The wait itself is part of its run's state.
+CREATE TABLE timer (
+    due_at INTEGER NOT NULL,
+    wait BLOB NOT NULL,
     run INTEGER NOT NULL,
-    due_at INTEGER
+    PRIMARY KEY (due_at, wait)
 ) WITHOUT ROWID;
-CREATE INDEX wait_due ON wait (due_at) WHERE due_at IS NOT NULL;
 
 -- Kind: 0 call, 1 gate, 2 settle. Status: 0 pending, 1 approved, 2 rejected, 3 expired, 4 cancelled. What a binding
 -- repeats of its run is not kept.
