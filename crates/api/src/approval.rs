@@ -88,7 +88,7 @@ pub struct Settle {
     pub earlier: Option<Earlier>,
     /// How often it was sent.
     pub attempts: u32,
-    /// What the last attempt saw; `null` where its process ended before that could be stored.
+    /// What each attempt without an answer saw; `null` where its process ended before that could be stored.
     pub seen: Option<String>,
 }
 

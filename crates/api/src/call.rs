@@ -41,7 +41,7 @@ pub struct Call {
     /// The code of an outcome that is not `ok`.
     pub code: Option<String>,
     pub detail: Option<Json>,
-    /// What the last attempt of a call with unknown outcome saw; there for such a call only.
+    /// What the attempts of a call with unknown outcome saw; there for such a call only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<String>,
     pub result: Option<Json>,

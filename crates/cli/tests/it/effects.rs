@@ -111,6 +111,11 @@ fn an_attempt_that_never_arrived_does_not_undo_the_one_before_it() {
     assert_eq!(text(&decided, "/run/status"), "awaiting_consent", "{decided}");
     assert_eq!(text(&decided, "/approvals/0/kind"), "settle"); // C-230
     assert_eq!(text(&decided, "/run/effects/0/applied"), "unknown"); // C-120
+    // Whoever is asked sees what the first attempt met, and not the last one alone.
+    let question = home.json(0, &["approval", "show", text(&decided, "/approvals/0/id")]);
+    let seen = text(&question, "/settle/seen");
+    let (first, rest) = seen.split_once("; attempts 2, 3, 4: ").unwrap_or_else(|| panic!("{seen}"));
+    assert!(first.starts_with("attempt 1: ") && rest.contains("refused") && !first.contains("refused"), "{seen}");
 }
 
 #[test]

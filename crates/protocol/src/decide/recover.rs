@@ -78,12 +78,17 @@ fn active(change: &mut Change, reach: Reach, patience: Patience, cx: &mut Cx<'_>
     if asked > 0 {
         park_on(change, cx, |change, wait| wait.is_open() && settles(change, wait));
     } else if blocked_on_waits(change) {
-        park_on(change, cx, |_, _| true);
-        if change.rows.waits.iter().any(Wait::is_ended) {
+        if !change.rows.waits.iter().any(Wait::is_ended) {
+            park_on(change, cx, |_, _| true);
+        } else if continues(change, patience, cx) {
+            // It only passes through the park: no fact came of it.
+            let in_a_row = change.run().continuations;
+            park_on(change, cx, |_, _| true);
+            change.rows.run.continuations = in_a_row;
             step::member_ended(change, None);
         }
-    } else {
-        go_on(change, patience, cx);
+    } else if continues(change, patience, cx) {
+        step::queue(change, Edge(10), Cause::Recovery, Charge::default(), Facts::new());
     }
     true
 }
@@ -153,20 +158,23 @@ fn park_on(change: &mut Change, cx: &Cx<'_>, chosen: impl Fn(&Change, &Wait) -> 
         let row = change.rows.waits.edit(wait.id).expect("picked from these rows");
         row.state = wait::State::Parked;
     }
+    // A park is a durable fact, whoever makes it: what comes after it is no continuation in a row.
+    change.rows.run.continuations = 0;
     let ids: Vec<_> = picked.iter().map(|w| w.id).collect();
     let facts = step::with_waits(Facts::new().with("cause", "recovery"), &ids, cx);
     let phase = Phase::Parked { on, mode: WaitMode::Any };
     step::enter(change, Edge(11), phase, Charge::default(), facts);
 }
 
-/// E-10, unless the run was continued too often without getting anywhere.
-fn go_on(change: &mut Change, patience: Patience, cx: &mut Cx<'_>) {
-    if u32::from(change.run().continuations) >= patience.continuations {
-        let failure = worker_lost(Some(change.run().continuations));
-        return fail(change, failure, cx);
+/// Counts one more continuation; a run that was continued too often without getting anywhere ends instead.
+fn continues(change: &mut Change, patience: Patience, cx: &mut Cx<'_>) -> bool {
+    let in_a_row = change.run().continuations;
+    if u32::from(in_a_row) >= patience.continuations {
+        fail(change, worker_lost(Some(in_a_row)), cx);
+        return false;
     }
-    change.rows.run.continuations = change.run().continuations.saturating_add(1);
-    step::queue(change, Edge(10), Cause::Recovery, Charge::default(), Facts::new());
+    change.rows.run.continuations = in_a_row.saturating_add(1);
+    true
 }
 
 fn worker_lost(continuations: Option<u8>) -> Failure {

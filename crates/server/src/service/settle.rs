@@ -1,6 +1,6 @@
 //! What helps a person to say what became of a call whose outcome is unknown (C-237, C-238).
 //!
-//! Reads only: the shape that a result has to have, what an earlier call of the tool answered, what the last attempt saw.
+//! Reads only: the shape that a result has to have, what an earlier call of the tool answered, what the attempts saw.
 
 use super::Service;
 use super::failure::unread;
@@ -34,7 +34,7 @@ impl Service {
             earlier: self.earlier(by, row).await?,
             attempts: call.and_then(Call::gate).map_or(0, |gate| u32::from(gate.attempt)),
             seen: match call {
-                Some(call) => self.last_seen(by, call).await?,
+                Some(call) => self.all_seen(by, call).await?,
                 None => None,
             },
         })
@@ -67,30 +67,37 @@ impl Service {
         Ok(Some(Earlier { run: call.run, call: call.id, result }))
     }
 
-    /// What the last attempt of an ambiguous call saw; nothing for any other call.
+    /// What the attempts of an ambiguous call saw; nothing for any other call.
     pub(super) async fn seen(&self, by: &Caller, call: &Call) -> Answer<Option<String>> {
         match call.state {
-            State::Ambiguous(_) => self.last_seen(by, call).await,
+            State::Ambiguous(_) => self.all_seen(by, call).await,
             State::Entered | State::Asked | State::Dispatched(_) | State::Ended(_) => Ok(None),
         }
     }
 
-    async fn last_seen(&self, by: &Caller, call: &Call) -> Answer<Option<String>> {
+    /// What each attempt without an answer saw, in their order: that the last one found nobody there says nothing of the
+    /// first.
+    async fn all_seen(&self, by: &Caller, call: &Call) -> Answer<Option<String>> {
         let id = call.id.to_string();
-        let (mut after, mut last) = (None, None);
+        let (mut after, mut seen) = (None, Vec::new());
         loop {
             let events = self.engine.ledger().events(call.run, after, EVENTS).await;
             let events = events.map_err(|error| unread(error, by))?.unwrap_or_default();
-            last = events.iter().filter_map(|event| seen_by(event, &id)).next_back().or(last);
+            seen.extend(events.iter().filter_map(|event| seen_by(event, &id)));
             if events.len() < EVENTS {
                 break;
             }
             after = events.last().map(|event| event.seq);
         }
-        match last {
-            Some(digest) => self.text(by, call.run, digest).await.map(Some),
-            None => Ok(None),
+        let mut told: Vec<(Vec<u64>, String)> = Vec::new();
+        for (attempt, digest) in seen {
+            let text = self.text(by, call.run, digest).await?;
+            match told.last_mut().filter(|(_, known)| *known == text) {
+                Some((attempts, _)) => attempts.push(attempt),
+                None => told.push((vec![attempt], text)),
+            }
         }
+        Ok(in_words(told))
     }
 }
 
@@ -100,12 +107,26 @@ fn answer_of(call: &Call, tool: &str) -> Option<Digest> {
     (call.tool.name == tool).then_some(outcome.body?.digest)
 }
 
-/// The body with what an attempt of this call saw, if the event tells of one.
-fn seen_by(event: &Event, call: &str) -> Option<Digest> {
+/// `attempt 1: no answer in 10 s; attempts 2, 3: connection refused`.
+fn in_words(mut told: Vec<(Vec<u64>, String)>) -> Option<String> {
+    if told.len() < 2 {
+        return told.pop().map(|(_, only)| only);
+    }
+    let line = |(attempts, text): &(Vec<u64>, String)| {
+        let numbers: Vec<String> = attempts.iter().map(u64::to_string).collect();
+        let plural = if attempts.len() == 1 { "" } else { "s" };
+        format!("attempt{plural} {}: {text}", numbers.join(", "))
+    };
+    Some(told.iter().map(line).collect::<Vec<_>>().join("; "))
+}
+
+/// Which attempt of this call saw what, if the event tells of one; what it saw is a body.
+fn seen_by(event: &Event, call: &str) -> Option<(u64, Digest)> {
     if event.kind != Kind::CallAmbiguous {
         return None;
     }
     let facts = event.facts.value();
     let fact = |key: &str| facts.get(key).and_then(Value::as_str);
-    (fact("call") == Some(call)).then(|| fact("seen_digest")?.parse().ok()).flatten()
+    let digest = (fact("call") == Some(call)).then(|| fact("seen_digest")?.parse().ok()).flatten()?;
+    Some((facts.get("attempt").and_then(Value::as_u64)?, digest))
 }

@@ -80,6 +80,25 @@ fn a_durable_fact_between_two_crashes_starts_the_count_again() {
 }
 
 #[test]
+fn a_park_between_two_crashes_starts_the_count_again() {
+    let mut world = World::running();
+    world.patience.continuations = 1;
+    world.lapse();
+    world.claim(2).expect("continued once, which is all that is borne");
+    let ask = world.hot(obligation());
+    world.lapse();
+    assert_eq!(world.status(), Status::AwaitingConsent);
+    world.verdict("ana", ask.id, Verdict::Approve).expect("approved");
+    world.claim(3).expect("claimed");
+    world.lapse();
+    assert!(world.is_at(Status::Queued, 3)); // a park of recovery is a park
+    // One that is answered already is none: whoever dies on the answer each time is not continued for ever.
+    world.claim(4).expect("claimed");
+    world.lapse();
+    assert_eq!(world.status(), Status::Failed);
+}
+
+#[test]
 fn rust_code_is_never_continued_by_guess() {
     let mut world = World::running_with(|admit| admit.kind = Kind::Rust);
     let id = world.in_flight(RecoveryClass::Idempotent);
