@@ -118,6 +118,8 @@ pub(super) fn closed(approval: &Approval) -> Option<Refusal> {
     match &approval.status {
         Status::Pending => None,
         Status::Expired { .. } => Some(expired(approval)),
+        // Nobody withdraws the question what became of an effect: one that is closed was given up by a person (C-238).
+        Status::Cancelled { .. } if approval.kind() == Kind::Settle => Some(already(approval)),
         Status::Cancelled { at, by } => {
             let detail = format!("this question was withdrawn by {by} at {}", at.second());
             Some(Refusal::new(Code::ApprovalCancelled, detail))
