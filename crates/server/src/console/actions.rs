@@ -2,7 +2,7 @@
 //! redirect to the page that shows the truth. What is refused comes back with everything that was typed.
 
 use super::door::Signed;
-use super::forms::{BareForm, DecisionForm, Draft};
+use super::draft::{BareForm, DecisionForm, Draft};
 use super::layout::{Section, View, page};
 use super::pages::{Said, drawn, failed};
 use super::posted::Posted;

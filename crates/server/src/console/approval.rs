@@ -4,9 +4,10 @@
 //! labelled as derived. The agent's words stand apart and are called a claim (C-286). What is decided and what is final
 //! is read from the record at each view; the page holds no truth of its own.
 
-use super::approvals::{deciders, progress, subject};
-use super::body::{difference, exact, readable};
-use super::forms::{self, Draft};
+use super::approvals::{apart, deciders, progress, subject};
+use super::body::{difference, exact, readable, readable_but};
+use super::draft::Draft;
+use super::forms;
 use super::layout::{View, csrf};
 use super::text::shown;
 use super::widgets::{ago, countdown, digest, fact, lasting, question, stamp, standing, words};
@@ -128,7 +129,7 @@ fn arguments(view: &View, approval: &Approval) -> Markup {
                 @match (approval.kind, approval.status) {
                     (ApprovalKind::Call, ApprovalStatus::Pending) => "Arguments, exactly as they will be sent",
                     (ApprovalKind::Settle, _) => "Arguments, exactly as they were sent",
-                    (ApprovalKind::Gate, _) => "The question, exactly as it was asked",
+                    (ApprovalKind::Gate, _) => "The question as it was asked",
                     (ApprovalKind::Call, _) => "Arguments, exactly",
                 }
             }
@@ -149,7 +150,7 @@ fn whole(approval: &Approval, arguments: &Json) -> Markup {
     };
     html! {
         @if approval.kind == ApprovalKind::Gate {
-            (readable(arguments))
+            (readable_but(arguments, apart(approval.kind)))
             details { summary { "Byte for byte" } (exact(arguments)) }
             (under)
         } @else {

@@ -153,7 +153,7 @@ fn card(view: &View, approval: &Approval) -> Markup {
                 @if approval.revision > 1 { " " span.tag { "edited" } }
                 @if approval.unrenderable { " " span.tag.warn { "cannot be shown plainly" } }
             }
-            p.summary { (summary(approval.arguments.as_ref())) }
+            p.summary { (summary(approval.arguments.as_ref(), apart(approval.kind))) }
             p.context {
                 "asked by " b { (shown(&approval.requester)) } " in " (shown(&approval.workflow)) ", "
                 (ago(approval.created_at, view.now))
@@ -171,6 +171,14 @@ fn card(view: &View, approval: &Approval) -> Markup {
             }
             p.votes { (progress(approval)) }
         }
+    }
+}
+
+/// Arguments of a gate that have a place of their own: its title and its form.
+pub(super) const fn apart(kind: ApprovalKind) -> &'static [&'static str] {
+    match kind {
+        ApprovalKind::Gate => &["form", "title"],
+        ApprovalKind::Call | ApprovalKind::Settle => &[],
     }
 }
 

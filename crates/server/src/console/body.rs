@@ -35,6 +35,17 @@ pub(super) fn readable(json: &Json) -> Markup {
     }
 }
 
+/// As [`readable`], without members that are shown apart.
+pub(super) fn readable_but(json: &Json, apart: &[&str]) -> Markup {
+    match value(json) {
+        Some(Value::Object(object)) => {
+            let members: Vec<_> = object.iter().filter(|(key, _)| !apart.contains(key)).collect();
+            rows(members.into_iter().map(|(key, value)| (key.to_owned(), value)), 0)
+        }
+        _ => readable(json),
+    }
+}
+
 fn cell(value: &Value, depth: usize) -> Markup {
     html! {
         @match value {
@@ -71,7 +82,9 @@ fn rows<'a>(members: impl ExactSizeIterator<Item = (String, &'a Value)>, depth: 
 }
 
 /// One line that reminds a reader of the body, for lists; of one that is withheld it says so (C-282).
-pub(super) fn summary(json: Option<&Json>) -> Markup {
+///
+/// Members that are shown apart are left out.
+pub(super) fn summary(json: Option<&Json>, apart: &[&str]) -> Markup {
     let Some(json) = json else { return html! { span.soft { "arguments withheld" } } };
     let text = match value(json) {
         Some(Value::Object(object)) => {
@@ -79,7 +92,7 @@ pub(super) fn summary(json: Option<&Json>) -> Markup {
                 Some(text) => format!("{key} {text}"),
                 None => format!("{key} {}", compact(value)),
             };
-            object.iter().take(12).map(part).collect::<Vec<_>>().join("  ·  ")
+            object.iter().filter(|(key, _)| !apart.contains(key)).take(12).map(part).collect::<Vec<_>>().join("  ·  ")
         }
         _ => json.as_str().to_owned(),
     };

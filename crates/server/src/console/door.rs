@@ -3,7 +3,8 @@
 //! A page without a session sends to sign-in and back. A sign-in by link or token has to come from a page of this server,
 //! so that nobody is signed in as somebody else from outside; it opens a fresh session each time.
 
-use super::forms::{BareForm, encoded};
+use super::draft::BareForm;
+use super::forms::encoded;
 use super::layout::{View, bare};
 use super::pages::failed;
 use super::posted::Posted;

@@ -1,134 +1,17 @@
-//! The forms in which people answer, and what they send.
+//! The forms in which people answer.
 //!
-//! Each form carries the anti-forgery token and the digest of the arguments it was shown with (C-137, C-221). Nothing
-//! is decided here: a form becomes a [`DecisionRequest`] or faults that stand beside the field they are about, and what
-//! was typed comes back with them.
+//! Each form carries the anti-forgery token and the digest of the arguments it was shown with (C-137, C-221). What was typed
+//! into one that was refused comes back in it, with the faults beside the fields that they are about.
 
 use super::approvals::{deciders, progress};
 use super::body::{editable, exact};
+use super::draft::{Draft, Field};
+use super::fields;
 use super::layout::{Bar, View, csrf};
 use super::text::shown;
-use api::approval::{ApprovalKind, DecisionRequest, EditRule, ReasonRule, Verdict};
-use api::{Approval, Json, Problem};
+use api::approval::{ApprovalKind, EditRule, ReasonRule, Verdict};
+use api::{Approval, Json};
 use maud::{Markup, html};
-use protocol::code::Code;
-use protocol::digest::Digest;
-use serde::Deserialize;
-
-/// The fields of the forms of an approval, as a browser sends them. Fields that nobody knows are refused (C-177).
-#[derive(Clone, Default, Debug, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct DecisionForm {
-    pub csrf: String,
-    pub decision: String,
-    pub digest: String,
-    pub reason: String,
-    pub edit: Option<String>,
-    pub answer: Option<String>,
-    pub unrenderable: Option<String>,
-}
-
-/// The only field of the forms that have none of their own.
-#[derive(Clone, Default, Debug, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct BareForm {
-    pub csrf: String,
-    pub reason: Option<String>,
-}
-
-/// The field that a fault is about.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Field {
-    Reason,
-    Edit,
-    Answer,
-    /// The form as a whole.
-    All,
-}
-
-/// What somebody typed into a form that was refused, and why it was.
-#[derive(Clone, Default, Debug)]
-pub(super) struct Draft {
-    pub reason: String,
-    pub edit: Option<String>,
-    pub answer: Option<String>,
-    pub unrenderable: bool,
-    pub faults: Vec<(Field, String)>,
-}
-
-impl Draft {
-    /// What was typed, with a fault.
-    pub(super) fn of(form: &DecisionForm, field: Field, fault: impl Into<String>) -> Draft {
-        Draft {
-            reason: form.reason.clone(),
-            edit: form.edit.clone(),
-            answer: form.answer.clone(),
-            unrenderable: form.unrenderable.is_some(),
-            faults: vec![(field, fault.into())],
-        }
-    }
-
-    /// What was typed, beside what the service refused it for.
-    pub(super) fn refused(form: &DecisionForm, problem: &Problem) -> Draft {
-        let field = match problem.code.parse::<Code>() {
-            Ok(Code::ReasonRequired) => Field::Reason,
-            Ok(Code::InvalidAnswer) => Field::Answer,
-            Ok(Code::EditRefused) => Field::Edit,
-            Ok(Code::InvalidJson) if form.edit.is_some() => Field::Edit,
-            _ => Field::All,
-        };
-        let mut draft = Draft::of(form, field, &*problem.detail);
-        let more = problem.errors.iter().map(|fault| match &fault.key {
-            Some(key) => format!("{key}: {}", fault.message),
-            None => fault.message.clone(),
-        });
-        draft.faults.extend(more.map(|text| (field, text)));
-        draft
-    }
-
-    fn about(&self, field: Field) -> impl Iterator<Item = &str> {
-        self.faults.iter().filter(move |(at, _)| *at == field).map(|(_, text)| text.as_str())
-    }
-}
-
-impl DecisionForm {
-    /// The request that this form makes.
-    ///
-    /// # Errors
-    /// A draft with the fault beside its field, where a text is no JSON or a word no verdict.
-    pub(super) fn request(&self) -> Result<DecisionRequest, Box<Draft>> {
-        let fault = |field, text: String| Box::new(Draft::of(self, field, text));
-        let decision = serde_json::from_value::<Verdict>(serde_json::Value::String(self.decision.clone()))
-            .map_err(|_| fault(Field::All, format!("`{}` is no decision.", self.decision)))?;
-        let digest: Digest =
-            self.digest.parse().map_err(|_| fault(Field::All, "The form has lost its digest.".into()))?;
-        let json = |field, text: &Option<String>| match text.as_deref().map(str::trim).filter(|text| !text.is_empty()) {
-            None => Ok(None),
-            Some(text) => {
-                Json::parse(text).map(Some).map_err(|error| fault(field, format!("This is no JSON: {error}.")))
-            }
-        };
-        let edit = match self.edit.as_deref() {
-            Some(text) if text.trim().is_empty() => {
-                return Err(fault(Field::Edit, "There are no arguments here.".into()));
-            }
-            _ => json(Field::Edit, &self.edit)?,
-        };
-        Ok(DecisionRequest {
-            decision,
-            arguments_digest: Some(digest),
-            edit,
-            // An answer belongs to a yes; a reject with half an answer typed is a reject.
-            answer: if matches!(decision, Verdict::Approve | Verdict::Happened) {
-                json(Field::Answer, &self.answer)?
-            } else {
-                None
-            },
-            reason: Some(self.reason.trim()).filter(|reason| !reason.is_empty()).map(str::to_owned),
-            unrenderable: self.unrenderable.is_some(),
-        })
-    }
-}
 
 /// The fields whose faults the form has no place for beside them: a refusal is always to be seen.
 fn unplaced(approval: &Approval) -> Vec<Field> {
@@ -264,15 +147,34 @@ fn result_field(approval: &Approval, draft: &Draft) -> Markup {
     }
 }
 
+/// The form of a gate: as fields where they can tell all of it, and as JSON in any case.
 fn answer_field(form: &Json, draft: &Draft) -> Markup {
+    let fields = fields::of(form);
+    let as_json = |text: &str| {
+        html! {
+            textarea.code id="answer" name="answer" rows="4" spellcheck="false" { "\n" (text) }
+        }
+    };
     html! {
-        div.field {
-            label for="answer" { "Answer " span.soft { "JSON that fits the form" } }
-            textarea.code id="answer" name="answer" rows="4" spellcheck="false" {
-                (draft.answer.clone().unwrap_or_else(|| skeleton(form)))
-            }
-            (faults(draft, Field::Answer))
-            details { summary { "The form" } (exact(form)) }
+        @match fields {
+            Some(fields) => {
+                (fields::draw(&fields, &draft.members))
+                (faults(draft, Field::Answer))
+                details open[draft.answer.as_ref().is_some_and(|text| !text.trim().is_empty())] {
+                    summary { "Answer as JSON instead" }
+                    div.field {
+                        label for="answer" { "Answer " span.soft { "counts instead of the fields, where it is not empty" } }
+                        (as_json(draft.answer.as_deref().unwrap_or("")))
+                    }
+                    (exact(form))
+                }
+            },
+            None => div.field {
+                label for="answer" { "Answer " span.soft { "JSON that fits the form" } }
+                (as_json(&draft.answer.clone().unwrap_or_else(|| skeleton(form))))
+                (faults(draft, Field::Answer))
+                details { summary { "The form" } (exact(form)) }
+            },
         }
     }
 }
@@ -350,46 +252,6 @@ pub(super) fn encoded(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn form() -> DecisionForm {
-        DecisionForm {
-            decision: "approve".into(),
-            digest: Digest::of("{}").to_string(),
-            reason: " because ".into(),
-            ..DecisionForm::default()
-        }
-    }
-
-    #[test]
-    fn a_form_becomes_the_request_with_the_digest_it_was_shown_with() {
-        let request = form().request().unwrap();
-        assert_eq!(request.arguments_digest, Some(Digest::of("{}"))); // C-137
-        assert_eq!(request.reason.as_deref(), Some("because"));
-        let edit = DecisionForm { edit: Some("{\"n\": 1.0}".into()), ..form() };
-        assert_eq!(edit.request().unwrap().edit.unwrap().as_str(), "{\"n\": 1.0}");
-        let reject = DecisionForm { decision: "reject".into(), answer: Some("{".into()), ..form() };
-        assert_eq!(reject.request().unwrap().answer, None);
-    }
-
-    #[test]
-    fn what_was_typed_comes_back_beside_its_fault() {
-        let refused = |form: DecisionForm| form.request().unwrap_err();
-        let draft = refused(DecisionForm { edit: Some("{\"a\":".into()), ..form() });
-        assert_eq!(draft.faults[0].0, Field::Edit);
-        assert_eq!((draft.edit.as_deref(), draft.reason.as_str()), (Some("{\"a\":"), " because "));
-        assert_eq!(refused(DecisionForm { edit: Some("  ".into()), ..form() }).faults[0].0, Field::Edit);
-        assert_eq!(refused(DecisionForm { decision: "maybe".into(), ..form() }).faults[0].0, Field::All);
-        assert_eq!(refused(DecisionForm { digest: String::new(), ..form() }).faults[0].0, Field::All); // C-137
-        let problem = Problem::of(Code::ReasonRequired, "A reason is required.");
-        assert_eq!(Draft::refused(&form(), &problem).faults[0].0, Field::Reason);
-    }
-
-    #[test]
-    fn a_form_that_names_a_person_is_refused() {
-        let body = serde_json::json!({"decision": "approve", "principal": "maria"});
-        let refusal = serde_json::from_value::<DecisionForm>(body).unwrap_err();
-        assert!(refusal.to_string().contains("unknown field"), "{refusal}"); // C-177
-    }
 
     #[test]
     fn a_form_of_a_gate_opens_with_its_required_members() {

@@ -15,6 +15,8 @@ mod approvals;
 mod assets;
 mod body;
 mod door;
+mod draft;
+mod fields;
 mod forms;
 mod layout;
 mod news;

@@ -3,7 +3,7 @@
 use super::approvals::Filter;
 use super::assets::Asset;
 use super::door::Signed;
-use super::forms::Draft;
+use super::draft::Draft;
 use super::layout::{Section, Tone, View, bare, notice, page};
 use super::run::Facts;
 use super::text::shown;

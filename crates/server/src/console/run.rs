@@ -3,6 +3,7 @@
 //! Everything on it is what the service says of the run; `explain` gives the sentences. Nothing here changes a
 //! run but the form that asks to cancel it, behind a page of its own.
 
+use super::approvals::apart;
 use super::body::{readable, summary};
 use super::layout::{View, csrf};
 use super::runs::{unknown, waits};
@@ -92,7 +93,7 @@ fn why(view: &View, facts: &Facts) -> Markup {
                             a.button.primary href=(format!("/console/approvals/{}", approval.id)) {
                                 @if view.may_decide(approval).is_ok() { "Decide" } @else { "Look at it" }
                             }
-                            " " code { (shown(&approval.tool)) } " " span.summary { (summary(approval.arguments.as_ref())) }
+                            " " code { (shown(&approval.tool)) } " " span.summary { (summary(approval.arguments.as_ref(), apart(approval.kind))) }
                         }
                     }
                 }

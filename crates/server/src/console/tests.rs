@@ -1,7 +1,7 @@
 //! Every page, drawn from samples: what must hold for all of them, and pictures of them for those who work on them.
 
 use super::approvals::{self, Filter};
-use super::forms::{DecisionForm, Draft, Field};
+use super::draft::{DecisionForm, Draft, Field};
 use super::layout::{Section, Tone, bare, notice, page};
 use super::{approval, run, runs, samples, sign_in};
 use api::approval::{ApprovalKind, ApprovalQuery, ApprovalStatus};

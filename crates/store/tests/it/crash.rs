@@ -76,7 +76,7 @@ async fn everything_is_whole(home: &Home, told: &[RunId]) {
     assert!(runs.faults.is_empty());
     for run in runs.items {
         let events = ledger.events(run.id, None, 1_000).await.unwrap().unwrap();
-        assert_eq!(events.last().map(|event| event.digest), Some(run.events.digest));
+        assert_eq!(events.last().map(|event| event.digest), Some(run.events.digest)); // R-34 C-273: no change without its events
         assert_eq!(events.len() as u32, run.events.len);
         let entries = ledger.journal(run.id).await.unwrap().unwrap();
         assert!(journal::verify(&entries, run.journal));
