@@ -156,13 +156,14 @@ fn deferred(tree: &Tree) -> BTreeSet<Id> {
     };
     let mut all = BTreeSet::new();
     for row in page.text.lines().filter_map(|line| line.strip_prefix('|')) {
-        let cell = row.split('|').next().unwrap_or_default();
-        let named = ids(cell);
-        match named.as_slice() {
-            [first, last] if cell.contains(" to ") && first.letter == last.letter => {
-                all.extend((first.number..=last.number).map(|number| Id { number, ..first.clone() }));
+        for part in row.split('|').next().unwrap_or_default().split(',') {
+            let named = ids(part);
+            match named.as_slice() {
+                [first, last] if part.contains(" to ") && first.letter == last.letter => {
+                    all.extend((first.number..=last.number).map(|number| Id { number, ..first.clone() }));
+                }
+                _ => all.extend(named),
             }
-            _ => all.extend(named),
         }
     }
     all
@@ -246,7 +247,7 @@ mod tests {
     }
 
     const PAGE: &str = "- **R-1** One.\n- **R-2** Two.\n- **R-3** Three.\n| E-1 | a |\n- **R-54** a\n- **R-55** b\n";
-    const LATER: &str = "| clauses | what |\n|---|---|\n| R-54 to R-56 | held R-2 |\n";
+    const LATER: &str = "| clauses | what |\n|---|---|\n| E-7, R-54 to R-56 | held R-2 |\n";
 
     fn measured(path: &str, text: &str) -> (Coverage, Vec<Unknown>) {
         measure(&Tree::of(&[("docs/spec/runs.md", PAGE), (DEFERRED, LATER), (path, text)]))
