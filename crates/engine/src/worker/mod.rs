@@ -15,7 +15,7 @@ use futures_util::FutureExt as _;
 use protocol::code::Code;
 use protocol::command::{Act, Answer, Claim, Command, Hop, Progress};
 use protocol::id::RunId;
-use protocol::run::{Failure, Phase, Run};
+use protocol::run::{Failure, Phase, Run, Status};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use store::TransactError;
@@ -98,8 +98,7 @@ pub(crate) fn adopt(inner: &Arc<Inner>, run: &Run) {
     });
 }
 
-/// Carries a hop; a panic in it is a failure of its run alone. Where a call was in flight, the claim lapses with its
-/// renewals and recovery settles the rest.
+/// Carries a hop; a panic in it is a failure of its run alone.
 async fn carried(inner: &Arc<Inner>, live: &Live, hop: impl Future<Output = hop::Next>) -> hop::Next {
     if let Ok(next) = AssertUnwindSafe(hop).catch_unwind().await {
         return next;
@@ -107,15 +106,28 @@ async fn carried(inner: &Arc<Inner>, live: &Live, hop: impl Future<Output = hop:
     tracing::error!(run = %live.run, "a hop panicked; its run fails");
     // Its text may hold anything; the log has it.
     let failure = Failure { code: Code::StepFailed, message: "the step panicked".to_owned(), detail: None };
-    let act = Act::Fail(failure);
-    let write = Hop { run: live.run, token: live.token, progress: Progress::default(), act };
-    match inner.ledger.transact(Command::Hop(Box::new(write))).await {
+    let mut told = write(inner, live, Act::Fail(failure)).await;
+    let stopping = match &told {
+        Ok(answer) => answer.status().is_some_and(Status::is_stopping),
+        Err(TransactError::Refused(refusal)) => refusal.code == Code::RunStopping,
+        Err(_) => false,
+    };
+    // Nothing of the hop runs any more. Its calls were cut with it; what became of them is found out as after a crash.
+    if stopping {
+        told = write(inner, live, Act::Acknowledge).await;
+    }
+    match told {
         Ok(_) => hop::Next::Done,
         Err(error) => {
             tracing::warn!(run = %live.run, %error, "the failure could not be stored; the claim lapses");
             hop::Next::Dropped
         }
     }
+}
+
+async fn write(inner: &Inner, live: &Live, act: Act) -> Result<Answer, TransactError> {
+    let hop = Hop { run: live.run, token: live.token, progress: Progress::default(), act };
+    inner.ledger.transact(Command::Hop(Box::new(hop))).await
 }
 
 /// The worker learns of cancels and takeovers by hint, before its next renewal.
@@ -144,7 +156,6 @@ mod tests {
     use super::*;
     use crate::testing::Bench;
     use protocol::limits::WorkerSettings;
-    use protocol::run::Status;
 
     #[tokio::test]
     async fn a_panic_in_a_hop_is_a_failure_of_its_run_alone() {
@@ -167,5 +178,24 @@ mod tests {
         assert!(matches!(next, hop::Next::Dropped));
         let other = bench.world.ledger.run(good.id).await.expect("read").expect("there");
         assert_eq!(other.status(), Status::Queued);
+    }
+
+    #[tokio::test]
+    async fn a_panic_beside_a_call_leaves_no_hop_to_wait_for() {
+        let bench = Bench::with(WorkerSettings::default()).await;
+        for cancelled in [false, true] {
+            let (run, asked) = bench.world.dispatched().await;
+            let live = bench.inner.crew.enter(&bench.inner, run.id, run.fence).expect("a free place");
+            if cancelled {
+                bench.world.cancel(run.id).await.expect("cancelled");
+            }
+            let next = carried(&bench.inner, &live, async { panic!("a bug") }).await;
+            assert!(matches!(next, hop::Next::Done));
+            let rows = bench.world.ledger.rows(run.id).await.expect("read").expect("there");
+            let status = if cancelled { Status::Cancelling } else { Status::Failing };
+            assert_eq!((rows.run.status(), rows.run.claim()), (status, None)); // no claim that has to lapse
+            let open: Vec<_> = rows.obligations.iter().filter(|o| o.is_open()).map(|o| o.subject).collect();
+            assert_eq!(open, [protocol::obligation::Subject::Call(asked.call)]);
+        }
     }
 }
