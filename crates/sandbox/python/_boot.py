@@ -19,18 +19,22 @@ import _image
 
 _image.prepare()
 
+import _warm
 import stasis
-from stasis import _json, _output, _tools
+from stasis import JobFailed, ToolError, _json, _tools
 
 # How a program ends; the host's `Ending` has the same numbers.
 _END_RESULT, _END_RAISED, _END_RESULT_INVALID, _END_SOURCE_FAULT, _END_CHECKED = range(5)
 
+# In characters. All of them together stay below what the host takes.
+_LONGEST_NAME = 256
 _LONGEST_MESSAGE = 4_096
 _LONGEST_TRACEBACK = 65_536
 _INTERNAL = "/lib/stasis/"
 
 # Given back before the report of an uncaught MemoryError is made.
-_reserve = bytearray(1 << 18)
+_RESERVE_BYTES = 1 << 18
+_reserve = bytearray(_RESERVE_BYTES)
 
 
 def run(body):
@@ -49,12 +53,13 @@ def run(body):
     try:
         exec(marshal.loads(code) if code else compile(source, name, "exec", dont_inherit=True), main)
     except SystemExit as exit:
-        if exit.code in (None, 0):
+        code = SystemExit.code.__get__(exit)
+        if code is None or type(code) in (int, bool) and not code:
             _finish(main)
         else:
-            _report(exit, str(exit.code), name)
+            _report(exit, code, name)
     except BaseException as error:
-        _report(error, None, name)
+        _report(error, error, name)
     else:
         _finish(main)
 
@@ -69,7 +74,7 @@ def check(body):
         code = compile(start["source"].removeprefix("\ufeff"), start["name"], "exec", dont_inherit=True)
     except SyntaxError as error:
         _end_source_fault(error.lineno or 1, error.offset or 1, error.msg or "invalid syntax")
-    except (ValueError, OverflowError, RecursionError, MemoryError) as error:
+    except Exception as error:
         _end_source_fault(1, 1, f"{type(error).__name__}: {error}")
     else:
         _host.end(_END_CHECKED, marshal.dumps(code))
@@ -93,8 +98,8 @@ def _main(name, start):
 
 
 def _remember_source(name, source):
-    """Lets tracebacks show the program's lines."""
-    linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+    """Lets tracebacks show the program's lines, which are told apart when one is shown."""
+    linecache.cache[name] = (lambda: source,)
 
 
 def _finish(main):
@@ -115,38 +120,59 @@ def _leave():
     _image.end_output()
 
 
-def _report(error, message, name):
+def _report(error, said, name):
+    """Tells of an exception that ended the program; `said` is what its message is made of."""
     global _reserve
     _reserve = None
     raised = {
-        "class": _class_name(type(error)),
-        "message": _text(error) if message is None else message,
-        "line": _line(error.__traceback__, name),
-        "traceback": _traceback(error),
-        "code": error.code if isinstance(error, stasis.ToolError) else None,
-        "job_failed": isinstance(error, stasis.JobFailed),
+        "class": _told(_class_name, error, _LONGEST_NAME, "Exception"),
+        "message": _told(_text, said, _LONGEST_MESSAGE, ""),
+        "line": _line(error, name),
+        "traceback": _told(_traceback, error, 2 * _LONGEST_TRACEBACK, "its traceback could not be made\n"),
+        "code": None,
+        "job_failed": issubclass(type(error), JobFailed),
     }
+    if issubclass(type(error), ToolError):
+        raised["code"] = _told(_code, error, _LONGEST_NAME, None)
     # Only now: a destructor or an exit function may use the exception.
     _leave()
-    raised["message"] = raised["message"][:_LONGEST_MESSAGE]
     _host.end(_END_RAISED, json.dumps(raised).encode())
 
 
-def _class_name(cls):
+def _told(make, about, most, otherwise):
+    """Text that `make` makes of a thing of the program, which may do what it likes meanwhile, as text that can leave."""
+    try:
+        text = str.__getitem__(make(about), slice(most))
+        return text.encode("utf-8", "backslashreplace").decode()
+    except BaseException:
+        return otherwise
+
+
+def _class_name(error):
+    cls = type(error)
     module = cls.__module__
     return cls.__qualname__ if module in ("builtins", "__main__") else f"{module}.{cls.__qualname__}"
 
 
-def _text(error):
+def _text(said):
     try:
-        return str(error)
+        return str(said)
     except BaseException as second:
         return f"<its text could not be made: {type(second).__name__}>"
 
 
-def _line(trace, name):
+def _code(error):
+    return error.code
+
+
+def _trace(error):
+    # The exception's own, whatever its class says.
+    return BaseException.__traceback__.__get__(error)
+
+
+def _line(error, name):
     """The last line of the program that was on the stack."""
-    line = None
+    line, trace = None, _trace(error)
     while trace is not None:
         if trace.tb_frame.f_code.co_filename == name:
             line = trace.tb_lineno
@@ -157,7 +183,7 @@ def _line(trace, name):
 def _traceback(error):
     """The traceback as Python prints it, without the frames of this package."""
     try:
-        trace = error.__traceback__ and error.__traceback__.tb_next
+        trace = _trace(error) and _trace(error).tb_next
         summary = traceback.TracebackException(type(error), error, trace, compact=True)
         _trim(summary, set())
         text = "".join(summary.format())
@@ -182,5 +208,11 @@ def _trim(summary, seen):
 
 
 _image.seal()
+_warm.warm(run)
+_reserve = bytearray(_RESERVE_BYTES)
+# Room for programs, in the pieces that the allocator of small objects asks for: a guest whose memory never grew leaves it to
+# the next one.
+_room = [bytearray(1_100_000) for _ in range(3)]
+del _room
 gc.collect()
 gc.freeze()

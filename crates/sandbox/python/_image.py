@@ -25,7 +25,7 @@ _PRELOADED = """
 # Code that a program could import, by module name: whether it is a package, and its marshalled code.
 _code = {}
 _ROOT = "/lib"
-_OWN = ("_boot", "_image", "_absent", "_stream", "_loop", "_sysconfigdata__wasi_wasm32-wasi")
+_OWN = ("_boot", "_image", "_absent", "_stream", "_loop", "_warm", "_sysconfigdata__wasi_wasm32-wasi")
 
 
 class _FromMemory(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -92,8 +92,6 @@ def _keep(folder, prefix):
             _code[module] = (package, marshal.dumps(code))
         elif os.path.isdir(path):
             _keep(path, f"{module}.")
-
-
 
 
 def _open_output():

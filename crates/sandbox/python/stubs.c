@@ -1,7 +1,15 @@
-/* Functions that the compiler's headers declare and its WASI library lacks. Nothing of what they stand for exists in a
- * guest: each says so by the error that its caller expects. */
+/* Functions that the compiler's headers declare and its WASI library lacks, and one that it has. Nothing of what the former
+ * stand for exists in a guest: each says so by the error that its caller expects. */
 #include <errno.h>
 #include <stddef.h>
+
+/* The library's own goes to the text's end before it begins to look. CPython reads a source with it line by line, which then
+ * takes time by the square of the source's length: a minute for a long one. */
+char *strchr(const char *text, int wanted) {
+  while (*text != (char)wanted)
+    if (!*text++) return NULL;
+  return (char *)text;
+}
 
 #define ABSENT(declaration) \
   declaration {             \

@@ -96,8 +96,13 @@ pub enum CheckError {
     /// The source could not be judged.
     #[error(transparent)]
     Start(#[from] StartError),
-    #[error("the compiler was stopped: {0}")]
-    Stopped(String),
+}
+
+impl CheckError {
+    /// The compiler came to no verdict: whatever the reason, it lies in the source.
+    fn stopped(why: &str) -> Self {
+        Self::Source(SourceFault { line: 1, column: 1, text: format!("the compiler gave up: {why}") })
+    }
 }
 
 /// Why a snapshot was not used. Whatever the reason, the run returns by replay (W-245, W-246).
@@ -264,7 +269,7 @@ impl Sandbox {
         let code = match self.0.compile(&program.source, &program.name, &seat).await {
             Ok(code) => code,
             // The guest compiles it again, and ends by the error.
-            Err(CheckError::Source(_) | CheckError::Stopped(_)) => Arc::default(),
+            Err(CheckError::Source(_)) => Arc::default(),
             Err(CheckError::Start(error)) => return Err(error),
         };
         let frame = program.frame(&code)?;
@@ -316,13 +321,13 @@ impl Inner {
         let (mut body, outcome) = body.check(&clock).await;
         let code: Arc<[u8]> = match (body.host().ending.take(), outcome) {
             (Some(Ending::Checked(code)), Ok(_)) if code.len() <= CODE_BYTES => code.into(),
-            (Some(Ending::Checked(_)), Ok(_)) => return Err(CheckError::Stopped("its code is too long".into())),
+            (Some(Ending::Checked(_)), Ok(_)) => return Err(CheckError::stopped("its code is too long")),
             (Some(Ending::SourceFault(fault)), Ok(_)) => match serde_json::from_str::<SourceFault>(&fault) {
                 Ok(fault) => return Err(fault.into()),
-                Err(error) => return Err(CheckError::Stopped(error.to_string())),
+                Err(error) => return Err(CheckError::stopped(&error.to_string())),
             },
-            (_, Ok(_)) => return Err(CheckError::Stopped("it gave no verdict".into())),
-            (_, Err(error)) => return Err(CheckError::Stopped(describe(&error))),
+            (_, Ok(_)) => return Err(CheckError::stopped("it gave no verdict")),
+            (_, Err(error)) => return Err(CheckError::stopped(&describe(&error))),
         };
         self.take_back(body);
         self.codes.put(key, &code);

@@ -1,16 +1,20 @@
 //! Rewriting a WASM module so that it starts with a given memory.
 //!
 //! Only the sections that say what memory is at the start change: its least size, and the data segments. Nothing else is
-//! looked into. Valid because the module's mutable globals have their initial values again when its setup has returned.
+//! looked into. Valid because the module's mutable globals have their initial values again when its setup has returned:
+//! there are three, the stack pointer and asyncify's two, and a module with another is refused.
 
 use crate::engine::ENGINE_ID;
 
 const CUSTOM: u8 = 0;
 const MEMORY: u8 = 5;
+const GLOBAL: u8 = 6;
 const DATA: u8 = 11;
 const DATA_COUNT: u8 = 12;
 /// The custom section that names the guest engine.
 const ENGINE_SECTION: &str = "stasis.engine";
+/// The stack pointer, asyncify's state and the address of its area. What else there was would not be reset between two guests.
+const MUTABLE_GLOBALS: usize = 3;
 /// The unit in which zeros are left out of the data, and how many such units of zeros are kept within a segment because
 /// a new segment would cost more.
 const CHUNK: usize = 256;
@@ -26,6 +30,8 @@ pub enum ModuleFault {
     Truncated,
     #[error("it has not exactly one memory")]
     Memory,
+    #[error("it has other mutable globals than a stack pointer and asyncify's two")]
+    Globals,
 }
 
 /// `wasm` with `memory` as its initial memory, other custom sections dropped, and the engine named.
@@ -37,6 +43,7 @@ pub(crate) fn with_memory(wasm: &[u8], memory: &[u8]) -> Result<Vec<u8>, ModuleF
             CUSTOM | DATA_COUNT => {}
             MEMORY => put_section(&mut out, id, &memory_section(body, memory.len())?),
             DATA => put_section(&mut out, id, &data_section(memory)),
+            GLOBAL if mutable_globals(body) > MUTABLE_GLOBALS => return Err(ModuleFault::Globals),
             _ => put_section(&mut out, id, body),
         }
     }
@@ -87,6 +94,20 @@ fn memory_section(mut body: &[u8], bytes: usize) -> Result<Vec<u8>, ModuleFault>
     put_number(&mut section, (bytes / WASM_PAGE) as u64);
     section.extend_from_slice(body); // the most, if there is one
     Ok(section)
+}
+
+/// How many globals can change. Their values are constants, each ended by an `end` (0x0b); one that holds such a byte itself
+/// makes the count too high at worst.
+fn mutable_globals(mut body: &[u8]) -> usize {
+    let count = number(&mut body).unwrap_or(0);
+    (0..count)
+        .filter(|_| {
+            let mutable = body.get(1) == Some(&1);
+            let end = body.iter().skip(3).position(|&byte| byte == 0x0b);
+            body = end.map_or(&[], |end| &body[3 + end + 1..]);
+            mutable
+        })
+        .count()
 }
 
 fn data_section(memory: &[u8]) -> Vec<u8> {
@@ -180,6 +201,20 @@ mod tests {
         assert_eq!(engine_of(&baked).as_deref(), Some(ENGINE_ID));
         assert_eq!(engine_of(SMALL), None);
         assert!(baked.len() < 1_200, "zeros are left out: {}", baked.len());
+    }
+
+    #[test]
+    fn a_module_with_a_global_that_nobody_resets_is_refused() {
+        // `(global (mut i32) (i32.const 7))`, and one that never changes.
+        let globals = |mutable: usize| {
+            let mut section = vec![mutable as u8 + 1, 0x7f, 0, 0x41, 7, 0x0b];
+            (0..mutable).for_each(|_| section.extend_from_slice(&[0x7f, 1, 0x41, 7, 0x0b]));
+            let mut module = SMALL[..13].to_vec();
+            put_section(&mut module, GLOBAL, &section);
+            module
+        };
+        assert!(with_memory(&globals(3), &vec![0; WASM_PAGE]).is_ok());
+        assert_eq!(with_memory(&globals(4), &vec![0; WASM_PAGE]), Err(ModuleFault::Globals));
     }
 
     #[test]

@@ -139,6 +139,58 @@ async fn long_messages_and_odd_exceptions_are_told_all_the_same() {
 }
 
 #[tokio::test]
+async fn whatever_an_exception_is_made_of_the_program_ends_by_it() {
+    const NO_TEXT: &str = "<its text could not be made: KeyError>";
+    let own = |body: &str| format!("class A(stasis.ToolError):\n    {body}\nraise A('a')");
+    let left = |body: &str| format!("class A:\n    {body}\nraise SystemExit(A())");
+    let text = |source: &str| source.to_owned();
+    for (source, class, message) in [
+        (text("raise ValueError('a\\ud800b')"), "ValueError", "a\\ud800b"),
+        (text("raise SystemExit('\\ud800')"), "SystemExit", "\\ud800"),
+        (text("e = ValueError('a')\ne.add_note('\\ud800')\nraise e"), "ValueError", "a"),
+        (text("e = ValueError('a')\ne.__notes__ = 5\ne.__cause__ = e\nraise e"), "ValueError", "a"),
+        (own("__module__ = 5"), "5.A", "a"),
+        (own("__qualname__ = 'b\\udc80'"), "b\\udc80", "a"),
+        (own("__traceback__ = property(lambda self: 5)"), "A", "a"),
+        (own("code = property(lambda self: 1 / 0, lambda self, code: None)"), "A", "a"),
+        (own("code = property(lambda self: object(), lambda self, code: None)"), "A", "a"),
+        (own("code = property(lambda self: '\\ud800', lambda self, code: None)"), "A", "a"),
+        (own("__class__ = property(lambda self: 1 / 0)"), "A", "a"),
+        (own("def __getattribute__(self, name): raise KeyError(name)"), "A", NO_TEXT),
+        (
+            own("class S(str):\n        def __getitem__(self, at): 1 / 0\n    def __str__(self): return A.S('a')"),
+            "A",
+            "a",
+        ),
+        (
+            text("class M(type):\n    def __getattribute__(cls, name): 1 / 0\n")
+                + &own("pass").replace("stasis.ToolError", "Exception, metaclass=M"),
+            "Exception",
+            "a",
+        ),
+        (left("def __str__(self): raise KeyError"), "SystemExit", NO_TEXT),
+        (left("def __eq__(self, other): 1 / 0\n    def __str__(self): return 'a'"), "SystemExit", "a"),
+        (
+            text("raise ExceptionGroup('a', [ValueError(i) for i in range(5_000)])"),
+            "ExceptionGroup",
+            "a (5000 sub-exceptions)",
+        ),
+        (
+            text("e = None\nfor i in range(20_000):\n    n = ValueError(i)\n    n.__context__ = e\n    e = n\nraise e"),
+            "ValueError",
+            "19999",
+        ),
+    ] {
+        let done = run(&source).await;
+        // W-150
+        assert_eq!((done.raised().class.as_str(), done.raised().message.as_str()), (class, message), "{source}");
+        assert!(!done.raised().traceback.is_empty(), "{source}");
+    }
+    let long = run("raise type('A' * 5_000_000, (Exception,), {})('a')").await;
+    assert_eq!((long.raised().class.len(), long.raised().message.as_str()), (256, "a"));
+}
+
+#[tokio::test]
 async fn leaving_with_zero_is_an_end_and_with_another_code_an_error() {
     for source in ["result = 1\nimport sys\nsys.exit()", "result = 1\nexit(0)", "result = 1\nraise SystemExit"] {
         // W-151

@@ -375,6 +375,14 @@ async fn source_that_does_not_compile_is_told_with_line_and_column() {
 }
 
 #[tokio::test]
+async fn a_source_of_very_many_lines_is_read_in_time_that_goes_with_its_length() {
+    // W-159: as long as a source may be. By the square of its length this took longer than a check may.
+    for line in ["\n", "\r\n", "#\n", "\x0c\n"] {
+        sandbox().check(&line.repeat((1 << 20) / line.len()), "long.py").await.unwrap();
+    }
+}
+
+#[tokio::test]
 async fn a_byte_order_mark_is_no_part_of_the_source() {
     sandbox().check("\u{feff}x = 1", "bom.py").await.unwrap();
     assert_eq!(run("\u{feff}result = 1").await.result(), json!(1));
