@@ -205,7 +205,7 @@ pub struct Change {
     pub bodies: Vec<NewBody>,
     /// Cleanup to be done after this commit.
     pub debts: Vec<Debt>,
-    /// Cleanup that is done; its row goes.
+    /// Cleanup that is done in this commit; its row goes, if it was owed.
     pub paid: Vec<Debt>,
     /// An admission's idempotency key and request digest, scoped to namespace and principal.
     pub key: Option<(String, Digest)>,

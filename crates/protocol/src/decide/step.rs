@@ -12,6 +12,7 @@ use crate::delivery::{Cause, Delivery, Mode, State};
 use crate::digest::Digest;
 use crate::event::{Facts, Kind};
 use crate::id::{CallId, WaitId};
+use crate::limits::SMALL_CHECKPOINT_BYTES;
 use crate::obligation::{self, Obligation, Subject};
 use crate::rows::{Change, Debt};
 use crate::run::{Charge, Claim, Clock, Edge, End, Failure, Parked, Phase, Status, Stop, WaitMode, edge};
@@ -257,12 +258,7 @@ pub(super) fn finish(change: &mut Change, by: Edge, end: End, charge: Charge, cx
     for id in change.rows.calls.keys(|c| matches!(c.state, call::State::Entered | call::State::Asked)) {
         never_ran(change, id);
     }
-    if let Some(checkpoint) = &change.run().checkpoint {
-        if checkpoint.snapshot.is_some() {
-            change.debts.push(Debt::Snapshot);
-        }
-        change.debts.push(Debt::Checkpoint);
-    }
+    clean_up(change);
     for id in change.rows.obligations.keys(|_| true) {
         change.rows.obligations.remove(id);
     }
@@ -273,6 +269,21 @@ pub(super) fn finish(change: &mut Change, by: Edge, end: End, charge: Charge, cx
     };
     let at = change.now;
     enter(change, by, Phase::Final { end, at }, charge, facts);
+}
+
+/// A small checkpoint goes with its run; what takes time to delete is owed.
+fn clean_up(change: &mut Change) {
+    let Some(checkpoint) = &change.rows.run.checkpoint else { return };
+    let owed: &[Debt] = match checkpoint.snapshot {
+        Some(_) => &[Debt::Snapshot, Debt::Checkpoint],
+        None if checkpoint.body.len > SMALL_CHECKPOINT_BYTES => &[Debt::Checkpoint],
+        None => &[],
+    };
+    if owed.is_empty() {
+        change.rows.run.checkpoint = None;
+        change.paid.push(Debt::Checkpoint);
+    }
+    change.debts.extend_from_slice(owed);
 }
 
 /// A call that no handler ever saw, at the end of its run (C-125: every counted call has a receipt).

@@ -137,6 +137,8 @@ pub const FACTS_BYTES_MIN: u64 = 4_096;
 pub const REVERSALS: u32 = 1;
 /// Depth of a chain of causes.
 pub const CAUSE_DEPTH: usize = 5;
+/// Bytes of a checkpoint that is deleted with the end of its run: R-244.
+pub const SMALL_CHECKPOINT_BYTES: u32 = 65_536;
 /// The most active time that a run may be given: runs.md section 20, W-161.
 pub const ACTIVE_MAX: Duration = HOUR;
 /// The priority of a run that names none, and the highest: runs.md section 20.

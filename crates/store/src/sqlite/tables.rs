@@ -329,7 +329,10 @@ impl<'c> Tables<'c> {
                 Debt::Checkpoint => self.body.forget(n, Place::Checkpoint)?,
                 Debt::Snapshot => self.body.forget(n, Place::Snapshot)?,
             }
-            self.obligation.pay(n, *debt)?;
+            // An end owes nothing yet.
+            if !ends(change) {
+                self.obligation.pay(n, *debt)?;
+            }
         }
         Ok(())
     }

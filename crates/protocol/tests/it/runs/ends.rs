@@ -5,10 +5,11 @@ use protocol::approval::{self, Verdict};
 use protocol::call::{OutcomeStatus, RecoveryClass};
 use protocol::code::Code;
 use protocol::command::{Act, Answer, Command, Concluded, Conclusion, Progress};
+use protocol::digest::Digest;
 use protocol::event::Kind;
 use protocol::obligation::Subject;
 use protocol::rows::Debt;
-use protocol::run::{Failure, Phase, Status};
+use protocol::run::{Body, Failure, Phase, Snapshot, Status};
 use protocol::tool::Effect;
 use std::time::Duration;
 
@@ -55,8 +56,35 @@ fn a_final_commit_closes_everything_at_once() {
         panic!("{unused:?}")
     };
     assert_eq!(*how, approval::Ending::CancelledBeforeDispatch); // C-152
-    assert_eq!(change.debts, [Debt::Checkpoint]);
+    assert!(run.checkpoint.is_none() && change.debts.is_empty());
+    assert_eq!(change.paid, [Debt::Checkpoint]);
     assert_eq!(change.events.last().map(|event| event.kind), Some(Kind::Run(Status::Done))); // R-244 R-357
+}
+
+#[test]
+fn an_end_owes_what_takes_time_to_delete() {
+    let limit = 64 * 1024;
+    let body = Body { digest: Digest::of("guest"), len: 9 };
+    let image = Digest::of("image");
+    let snapshot = Snapshot { hop: 0, engine: "python".to_owned(), image, body, consumed_by: None };
+    let cases: [(u32, Option<Snapshot>, &[Debt]); 4] = [
+        (limit, None, &[]),
+        (limit + 1, None, &[Debt::Checkpoint]),
+        (1, Some(snapshot.clone()), &[Debt::Snapshot, Debt::Checkpoint]),
+        (limit + 1, Some(snapshot), &[Debt::Snapshot, Debt::Checkpoint]),
+    ];
+    for (len, snapshot, owed) in cases {
+        let mut world = World::running();
+        let ask = world.parked(obligation());
+        let checkpoint = world.rows.as_mut().expect("rows").run.checkpoint.as_mut().expect("parked");
+        (checkpoint.body.len, checkpoint.snapshot) = (len, snapshot);
+        world.verdict("ana", ask.id, Verdict::Approve).expect("approved");
+        world.claim(2).expect("claimed");
+        world.finish().expect("done");
+        let change = world.last.clone().expect("saved");
+        assert_eq!(change.debts, owed); // R-244 R-245
+        assert_eq!(change.rows.run.checkpoint.is_none(), owed.is_empty());
+    }
 }
 
 #[test]
