@@ -1,12 +1,13 @@
 //! The dispatch gate and outcomes (calls.md sections 8 and 9).
 
-use crate::world::{World, args, denied, obligation, ok};
+use crate::world::{World, args, denied, grant, obligation, ok};
 use protocol::approval::{Approval, Ending, Phase, Status as Question, Verdict};
 use protocol::call::{Applied, Outcome, RecoveryClass, State};
 use protocol::code::Code;
 use protocol::command::{Act, Answer, Concluded, Conclusion, Progress};
 use protocol::digest::Digest;
 use protocol::journal::Entry;
+use protocol::json::canonicalize;
 use protocol::policy::Obligation;
 use protocol::refusal::Refusal;
 use protocol::registry::Withdrawal;
@@ -248,5 +249,28 @@ fn one_key_for_all_attempts_of_a_call_and_no_other() {
     another_run.run = world.mint();
     for changed in [edited, other, another_run] {
         assert_ne!(changed.key(), call.key()); // C-227
+    }
+}
+
+#[test]
+fn content_that_is_another_than_when_it_was_approved_runs_nothing() {
+    let content = |text: &str| ("/file".to_owned(), Digest::of(text));
+    let read = |now: Vec<(String, Digest)>| {
+        let mut world = World::running();
+        let (mut progress, ask) = world.question(obligation());
+        progress.asks[0].operands = vec![content("as it was shown")];
+        world.record(progress).expect("asked");
+        world.verdict("ana", ask.id, Verdict::Approve).expect("approved");
+        let arguments = canonicalize(br#"{"amount":5}"#).expect("JSON");
+        let gate = Act::Dispatch { call: ask.call, arguments, operands: now, grant: grant() };
+        (world.hop(Progress::default(), gate), world, ask)
+    };
+    let (passed, ..) = read(vec![content("as it was shown")]);
+    assert!(matches!(passed, Ok(Answer::Dispatched { attempt: 1 })), "{passed:?}");
+    for now in [vec![content("swapped since")], Vec::new()] {
+        let (answer, world, ask) = read(now);
+        assert_eq!(not_dispatched(answer), Code::OperandChanged); // C-109
+        let invalidated = Ending::InvalidatedBeforeDispatch(Code::OperandChanged);
+        assert_eq!(ended(world.approval(ask.id)), (invalidated, false)); // C-109
     }
 }
