@@ -71,6 +71,71 @@ fn image_prefix() -> String {
     format!("{}-", ENGINE_ID.replace('/', "-"))
 }
 
+/// An image of the cache.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cached {
+    pub digest: Digest,
+    /// The engine that its name gives; a build uses images of its own engine only.
+    pub engine: String,
+    pub bytes: u64,
+    /// Bytes of all that was compiled from it.
+    pub compiled_bytes: u64,
+    /// It is the one that new programs get.
+    pub newest: bool,
+    files: Vec<PathBuf>,
+}
+
+/// The images of a cache folder, the newest one first.
+pub fn images(cache: &Path) -> Result<Vec<Cached>, CacheError> {
+    let guests = guests_dir(cache)?;
+    let compiled = compiled_dir(cache)?;
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        move |source| CacheError::Io { path, source }
+    };
+    let codes = files(&compiled).map_err(failed(&compiled))?;
+    let newest = newest_image(&guests).map_err(failed(&guests))?.map(|(_, digest)| digest);
+    let mut found = Vec::new();
+    for (path, bytes) in files(&guests).map_err(failed(&guests))? {
+        let name = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(".wasm"));
+        let Some((engine, hex)) = name.and_then(|name| name.rsplit_once('-')) else { continue };
+        let Ok(digest) = Digest::from_hex(hex) else { continue };
+        let code = |path: &Path| path.file_name().and_then(|name| name.to_str()).is_some_and(|n| n.starts_with(hex));
+        let own: Vec<_> = codes.iter().filter(|(path, _)| code(path)).cloned().collect();
+        found.push(Cached {
+            digest,
+            engine: engine.replacen('-', "/", 1),
+            bytes,
+            compiled_bytes: own.iter().map(|(_, bytes)| bytes).sum(),
+            newest: newest == Some(digest) && path.ends_with(image_name(digest)),
+            files: own.into_iter().map(|(path, _)| path).chain([path]).collect(),
+        });
+    }
+    found.sort_by(|a, b| (b.newest, &b.engine, a.digest.hex()).cmp(&(a.newest, &a.engine, b.digest.hex())));
+    Ok(found)
+}
+
+impl Cached {
+    /// Removes the image and what was compiled from it, the image last: what is left half done can be done again. Guests
+    /// that live keep what they have.
+    pub fn remove(&self) -> Result<(), CacheError> {
+        for path in &self.files {
+            match fs::remove_file(path) {
+                Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                    return Err(CacheError::Io { path: path.clone(), source });
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+fn files(folder: &Path) -> io::Result<Vec<(PathBuf, u64)>> {
+    let entries = fs::read_dir(folder)?.collect::<io::Result<Vec<_>>>()?;
+    entries.into_iter().map(|entry| Ok((entry.path(), entry.metadata()?.len()))).collect()
+}
+
 /// The newest image that fits this engine, with the digest that its name gives.
 pub(crate) fn newest_image(guests: &Path) -> io::Result<Option<(PathBuf, Digest)>> {
     let prefix = image_prefix();
@@ -140,5 +205,28 @@ mod tests {
         put("python-2-short.wasm", 0);
         // I-69
         assert_eq!(newest_image(&guests).unwrap(), Some((guests.join(image_name(new)), new)));
+    }
+
+    #[test]
+    fn an_image_is_removed_with_what_was_compiled_from_it_and_nothing_else() {
+        let root = tempfile::tempdir().unwrap();
+        let cache = root.path().join("cache");
+        let (guests, compiled) = (guests_dir(&cache).unwrap(), compiled_dir(&cache).unwrap());
+        let (own, other) = (Digest::of("own"), Digest::of("other engine"));
+        fs::write(guests.join(image_name(own)), "image").unwrap();
+        fs::write(guests.join(format!("python-1-{}.wasm", other.hex())), "old").unwrap();
+        for settings in ["a", "b"] {
+            fs::write(compiled.join(format!("{}-{settings}.cwasm", own.hex())), "code").unwrap();
+            fs::write(compiled.join(format!("{}-{settings}.cwasm", other.hex())), "x").unwrap();
+        }
+        fs::write(compiled.join("lock"), "").unwrap();
+        let found = images(&cache).unwrap();
+        let told: Vec<_> = found.iter().map(|i| (i.engine.as_str(), i.bytes, i.compiled_bytes, i.newest)).collect();
+        assert_eq!(told, [(ENGINE_ID, 5, 8, true), ("python/1", 3, 2, false)]);
+        found[1].remove().unwrap();
+        found[1].remove().unwrap();
+        let left = images(&cache).unwrap();
+        assert_eq!(left.iter().map(|image| image.digest).collect::<Vec<_>>(), [own]);
+        assert_eq!(fs::read_dir(&compiled).unwrap().count(), 3);
     }
 }

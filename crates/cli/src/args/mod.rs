@@ -110,9 +110,9 @@ pub(crate) enum Command {
         after_help = "Examples:\n  stasis effect list --ambiguous\n  stasis effect settle call_01m8nwmc7be00865rzyjka792g --did-not-happen --reason 'asked the bank'"
     )]
     Effect(operate::Effect),
-    /// List the guests that are alive
+    /// List the guests that are alive, and the images that guests are made from
     #[command(subcommand, arg_required_else_help = true)]
-    #[command(after_help = "Example:\n  stasis guest list")]
+    #[command(after_help = "Examples:\n  stasis guest list\n  stasis guest images")]
     Guest(operate::Guest),
     /// List, show and withdraw tools
     #[command(subcommand, arg_required_else_help = true)]

@@ -72,6 +72,18 @@ pub(crate) enum Guest {
     /// Tier, resident bytes, waiting since
     #[command(after_help = "Example:\n  stasis guest list")]
     List,
+    /// The guest images of this machine's cache, and how many unfinished runs here need each
+    #[command(after_help = "Example:\n  stasis guest images")]
+    Images,
+    /// Remove images that no unfinished run here needs
+    #[command(
+        after_help = "Example:\n  stasis guest remove sha256:7498b15f4e26bdd5fb6302baccd566617bbc8e19f40f42c346057fb19ab96da6"
+    )]
+    Remove {
+        /// The images, as `stasis guest images` names them
+        #[arg(value_name = "DIGEST", required = true)]
+        images: Vec<protocol::digest::Digest>,
+    },
 }
 
 #[derive(Subcommand, Debug)]

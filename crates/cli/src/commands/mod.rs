@@ -6,6 +6,7 @@
 mod approvals;
 mod config;
 mod effects;
+mod images;
 mod init;
 mod interactive;
 mod operate;

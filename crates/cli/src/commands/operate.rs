@@ -1,6 +1,6 @@
 //! `stasis guest`, `tool`, `token` (I-9, I-11).
 
-use super::now;
+use super::{images, now};
 use crate::app::App;
 use crate::args::operate::{Guest, Token, Tool};
 use crate::clock;
@@ -14,9 +14,14 @@ use api::run::ActionRequest;
 use protocol::code::Code;
 
 pub(crate) async fn guest(app: &App, verb: &Guest) -> Result<Exit, Failure> {
-    let Guest::List = verb;
-    let page = app.open(Need::Read).await?.client.guests().await?;
-    app.out.page(&page, |guests| lists::guests(guests, now()))?;
+    match verb {
+        Guest::List => {
+            let page = app.open(Need::Read).await?.client.guests().await?;
+            app.out.page(&page, |guests| lists::guests(guests, now()))?;
+        }
+        Guest::Images => images::list(app).await?,
+        Guest::Remove { images } => images::remove(app, images).await?,
+    }
     Ok(Exit::Fine)
 }
 

@@ -4,7 +4,9 @@ use super::{arguments, indent, or_dash, pretty, relative, short, table, visible}
 use api::call::CallState;
 use api::operate::CheckVerdict;
 use api::{Call, DoctorReport, EffectItem, Guest, Registered, Token, Tool, Workflow};
+use protocol::digest::Digest;
 use protocol::time::Time;
+use serde::Serialize;
 use std::fmt::Write as _;
 
 pub(crate) fn calls(calls: &[Call], now: Time) -> String {
@@ -114,8 +116,38 @@ pub(crate) fn guests(guests: &[Guest], now: Time) -> String {
     table(&["RUN", "TIER", "RESIDENT", "WAITING SINCE", "WAITS FOR"], rows.collect())
 }
 
+/// A guest image of this machine, and who needs it.
+#[derive(Serialize)]
+pub(crate) struct Image {
+    pub(crate) digest: Digest,
+    pub(crate) engine: String,
+    pub(crate) bytes: u64,
+    pub(crate) compiled_bytes: u64,
+    /// New programs get it.
+    pub(crate) newest: bool,
+    /// Unfinished runs that are pinned to it.
+    pub(crate) runs: usize,
+}
+
+pub(crate) fn images(images: &[Image]) -> String {
+    if images.is_empty() {
+        return "no images\n".into();
+    }
+    let rows = images.iter().map(|image| {
+        vec![
+            image.digest.to_string(),
+            image.engine.clone(),
+            size(image.bytes),
+            size(image.compiled_bytes),
+            if image.newest { "new programs" } else { "-" }.to_owned(),
+            image.runs.to_string(),
+        ]
+    });
+    table(&["IMAGE", "ENGINE", "SIZE", "COMPILED", "FOR", "RUNS"], rows.collect())
+}
+
 /// Bytes in binary units, one decimal.
-fn size(bytes: u64) -> String {
+pub(crate) fn size(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
     if bytes < 1024 {
         return format!("{bytes} B");

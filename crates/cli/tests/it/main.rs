@@ -7,6 +7,7 @@ mod damage;
 mod effects;
 mod exits;
 mod home;
+mod images;
 mod lost;
 mod parked;
 mod payments;
