@@ -210,3 +210,38 @@ fn a_change_of_the_file_under_a_running_server_is_told() {
     let other = home.stasis(&["run", "good.py"]);
     assert!(other.code == 0 && other.stderr.contains("start it again"), "{other:?}");
 }
+
+#[test]
+fn an_auditor_reads_what_is_withheld_and_an_approver_gives_more_time() {
+    let home = Home::new();
+    let people = "[[principal]]\nid = \"aude\"\nrights = [\"runs:read\", \"audit:read\"]\n\
+                  [[principal]]\nid = \"bo\"\nroles = [\"approver\"]\n[worker]\nhot_window = \"0s\"\n";
+    home.write("stasis.toml", people);
+    home.write("asks.py", ASKS);
+    let server = Server::start(&home, &["serve"]);
+    let url = text(&server.up, "/url").to_owned();
+    let outcome = home.json(3, &["run", "asks.py"]);
+    let (id, call) = (text(&outcome, "/approvals/0/id").to_owned(), text(&outcome, "/approvals/0/call").to_owned());
+    let token = |who: &str| text(&home.json(0, &["token", "new", "--principal", who]), "/secret").to_owned();
+    let (aude, bo) = (token("aude"), token("bo"));
+    let as_one = |token: &str, words: &[&str]| {
+        let flags = ["--server", &url, "--token", token];
+        home.json(0, &[words, &flags].concat())
+    };
+    let shown = as_one(&aude, &["approval", "show", &id]);
+    assert_eq!((&shown["withheld"], &shown["arguments"]), (&true.into(), &Value::Null)); // C-282
+    let told = home.stasis(&["approval", "show", &id, "--output", "table", "--server", &url, "--token", &aude]).stdout;
+    assert!(told.contains("arguments withheld"), "{told}"); // C-282
+    let why = ["--reason", "a review"];
+    assert!(as_one(&aude, &[&["approval", "read", &id], why.as_slice()].concat())["arguments"].is_object()); // C-282
+    assert!(as_one(&aude, &[&["call", "read", &call], why.as_slice()].concat())["arguments"].is_object()); // C-282
+    let events = home.json(0, &["run", "events", text(&outcome, "/run/id")]).to_string();
+    assert!(events.contains("approval.read") && events.contains("call.read"), "{events}"); // C-282
+
+    let first: protocol::time::Time = text(&outcome, "/approvals/0/expires_at").parse().expect("a time");
+    let until = (first + Duration::from_secs(3_600)).to_string();
+    let own = home.problem(6, &["approval", "extend", &id, "--until", &until]);
+    assert_eq!(text(&own, "/code"), "self_approval_forbidden"); // C-192
+    let extended = as_one(&bo, &["approval", "extend", &id, "--until", &until, "--reason", "the board meets then"]);
+    assert_eq!(text(&extended, "/expires_at"), until); // C-158
+}
