@@ -23,7 +23,7 @@ const ID: u8 = 2;
 const KEY: u8 = 3;
 
 /// The keys of event facts and receipts. The place of a key is its number in stored rows: new keys are added at the end.
-const KEYS: [&str; 58] = [
+const KEYS: [&str; 63] = [
     "applied",
     "approval",
     "arguments",
@@ -82,6 +82,11 @@ const KEYS: [&str; 58] = [
     "worker",
     "workflow",
     "strength",
+    "due_at",
+    "reason_digest",
+    "replaced_digest",
+    "request",
+    "seen_digest",
 ];
 
 /// The prefixes of ids. The place of a prefix is its number in stored rows.
