@@ -197,6 +197,7 @@ pub(super) fn picture(timeline: &Timeline) -> Markup {
 fn tick_label(tick: Duration) -> String {
     match tick.as_millis() {
         0 => "0".into(),
+        ms @ 1_000..60_000 if ms % 1_000 != 0 => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
         1..60_000 => span(tick),
         _ => {
             let fine = span_fine(tick);
@@ -256,7 +257,8 @@ mod tests {
 
     #[test]
     fn ticks_are_round_and_few_for_every_length() {
-        for ms in [1, 7, 999, 61_000, 3_600_000, 86_400_000 * 21, 86_400_000 * 4_000] {
+        let short = (1..600).map(|n| n * n / 3 + n);
+        for ms in short.chain([61_000, 3_600_000, 86_400_000 * 21, 86_400_000 * 4_000]) {
             let timeline = Timeline { from: at(0), to: at(ms), lanes: Vec::new(), left_out: 0 };
             let ticks = timeline.ticks();
             assert!((1..=TICKS + 1).contains(&ticks.len()), "{ms}: {ticks:?}");
