@@ -40,6 +40,11 @@ pub struct Binding {
 impl Binding {
     pub const SCHEMA: &'static str = "stasis.binding.v1";
 
+    /// Whether a person asked for the call, or somebody did for them (C-167).
+    pub fn is_asked_by(&self, person: &str) -> bool {
+        self.requester == person || self.acts_for.as_deref() == Some(person)
+    }
+
     pub fn digest(&self) -> Digest {
         let mut record = Record::new();
         record.maybe("acts_for", self.acts_for.as_ref()).text("arguments", self.arguments).text("call", &self.call);

@@ -69,8 +69,7 @@ pub(super) fn may_decide(approval: &Approval, by: &Caller) -> Result<(), Refusal
         let detail = "this decision needs a stronger sign-in".to_owned();
         return Err(Refusal::new(Code::StrengthRequired, detail));
     }
-    let asked = approval.binding.requester == person.id || approval.binding.acts_for.as_deref() == Some(&person.id);
-    if rule.separate_requester && asked {
+    if rule.separate_requester && approval.binding.is_asked_by(&person.id) {
         let detail = format!("{} asked for this and cannot decide it", person.id);
         return Err(
             Refusal::new(Code::SelfApprovalForbidden, detail).hint("somebody else among those who may decide has to")
@@ -400,22 +399,33 @@ fn outcome(approval: &Approval, decide: &Decide, cx: &Cx<'_>) -> Option<Status> 
 }
 
 /// C-176: refused attempts are events; a malformed one is only answered.
-fn refuse(mut change: Change, decide: &Decide, refusal: Refusal) -> Decision {
+fn refuse(change: Change, decide: &Decide, refusal: Refusal) -> Decision {
     let malformed =
         matches!(refusal.code, Code::InvalidRequest | Code::InvalidAnswer | Code::ReasonRequired | Code::EditRefused);
     if malformed {
         return refusal.into();
     }
+    refused_attempt(change, decide.approval, &decide.by, decide.verdict.as_str(), refusal)
+}
+
+/// What somebody tried in vain, told by the timeline.
+pub(super) fn refused_attempt(
+    mut change: Change,
+    approval: ApprovalId,
+    by: &Caller,
+    tried: &str,
+    refusal: Refusal,
+) -> Decision {
     let facts = Facts::new()
-        .with("approval", decide.approval)
-        .with("principal", &decide.by.principal.id)
-        .with("verdict", decide.verdict.as_str())
+        .with("approval", approval)
+        .with("principal", &by.principal.id)
+        .with("verdict", tried)
         .with("code", refusal.code.as_str());
     change.event(event::Kind::AttemptRefused, facts);
     Decision { change: Some(Box::new(change)), answer: Err(refusal.recorded()) }
 }
 
-fn answer(change: Change, id: ApprovalId, changed: bool) -> Decision {
+pub(super) fn answer(change: Change, id: ApprovalId, changed: bool) -> Decision {
     let approval = change.rows.approvals.get(id).expect("decided approvals are loaded").clone();
     let run = change.run().clone();
     let decided = Box::new(Decided { approval, run, changed });

@@ -1,10 +1,10 @@
 //! Giving a question more time (C-158, C-192): a recorded act of somebody who may decide it, and counts as no vote.
 
-use super::approval::{closed, expired, may_decide, unknown};
+use super::approval::{answer, closed, expired, may_decide, refused_attempt, unknown};
 use super::{Cx, Decision, expire};
 use crate::approval::{Approval, Kind};
 use crate::code::Code;
-use crate::command::{Answer, Decided, Extend};
+use crate::command::Extend;
 use crate::event::{self, Facts};
 use crate::limits::APPROVAL_LEASE_MAX;
 use crate::refusal::Refusal;
@@ -31,20 +31,19 @@ pub(super) fn extend(extend: Extend, rows: Box<Rows>, cx: &mut Cx<'_>) -> Decisi
         return refuse(change, &extend, refusal);
     }
     if approval.expires_at == Some(extend.until) {
-        return answer(change, &approval, false);
+        return answer(change, approval.id, false);
     }
     if let Err(refusal) = allowed(&change, &approval, extend.until) {
         return refusal.into();
     }
     move_to(&mut change, &approval, extend);
-    answer(change, &approval, true)
+    answer(change, approval.id, true)
 }
 
 /// Whoever asked does not keep the own question open, whatever the rule lets them decide (C-192).
 fn not_own(approval: &Approval, extend: &Extend) -> Result<(), Refusal> {
     let person = &extend.by.principal.id;
-    let binding = &approval.binding;
-    if binding.requester != *person && binding.acts_for.as_ref() != Some(person) {
+    if !approval.binding.is_asked_by(person) {
         return Ok(());
     }
     let detail = format!("{person} asked for this and cannot keep the question open");
@@ -82,7 +81,7 @@ fn move_to(change: &mut Change, approval: &Approval, extend: Extend) {
         .with("method", extend.by.method.as_str())
         .with("request", extend.by.request)
         .with("expires_at", extend.until)
-        .maybe("expired_at", approval.expires_at);
+        .maybe("replaced_expires_at", approval.expires_at);
     if let Some(reason) = extend.reason {
         facts = facts.with("reason_digest", reason.body.digest);
         change.bodies.push(reason);
@@ -90,18 +89,6 @@ fn move_to(change: &mut Change, approval: &Approval, extend: Extend) {
     change.event(event::Kind::ApprovalExtended, facts);
 }
 
-fn refuse(mut change: Change, extend: &Extend, refusal: Refusal) -> Decision {
-    let facts = Facts::new()
-        .with("approval", extend.approval)
-        .with("principal", &extend.by.principal.id)
-        .with("verdict", "extend")
-        .with("code", refusal.code.as_str());
-    change.event(event::Kind::AttemptRefused, facts);
-    Decision { change: Some(Box::new(change)), answer: Err(refusal.recorded()) }
-}
-
-fn answer(change: Change, approval: &Approval, changed: bool) -> Decision {
-    let approval = change.rows.approvals.get(approval.id).expect("found above").clone();
-    let decided = Answer::Decided(Box::new(Decided { approval, run: change.run().clone(), changed }));
-    if changed { Decision::done(change, decided) } else { Decision::stands(decided) }
+fn refuse(change: Change, extend: &Extend, refusal: Refusal) -> Decision {
+    refused_attempt(change, extend.approval, &extend.by, "extend", refusal)
 }
