@@ -46,7 +46,7 @@ fn pack(events: &[Event]) -> Vec<u8> {
 }
 
 /// The kinds that have a number: their place here. New ones are added at the end.
-const KINDS: [&str; 37] = [
+const KINDS: [&str; 40] = [
     "run.queued",
     "run.running",
     "run.awaiting_hardware",
@@ -84,6 +84,9 @@ const KINDS: [&str; 37] = [
     "attempt.refused",
     "report.late",
     "checkpoint.snapshot_unused",
+    "call.read",
+    "approval.extended",
+    "approval.read",
 ];
 /// Stands before the text of a kind that has no number.
 const SPELLED: u8 = 255;

@@ -54,7 +54,9 @@ fn bodies<'a>(command: &'a Command, each: &mut impl FnMut(&'a NewBody)) {
             decide.answer.iter().for_each(|answer| each(&answer.body));
         }
         Command::Found(found) => found.bodies.iter().for_each(each),
-        Command::Claim(_) | Command::Expire { .. } | Command::Cancel(_) | Command::Extend(_) => {}
-        Command::Recover { .. } | Command::Read { .. } | Command::Clean { .. } => {}
+        Command::Extend(extend) => extend.reason.iter().for_each(each),
+        Command::Cancel(cancel) => cancel.reason.iter().for_each(each),
+        Command::Read(read) => read.reason.iter().for_each(each),
+        Command::Claim(_) | Command::Expire { .. } | Command::Recover { .. } | Command::Clean { .. } => {}
     }
 }

@@ -6,7 +6,7 @@ use crate::shop::Reply;
 use protocol::approval::{Kind, Verdict};
 use protocol::call::{Applied, State};
 use protocol::id::RunId;
-use protocol::run::Status;
+use protocol::run::{Run, Status};
 
 /// The other side failed; whether it did anything, nobody knows.
 const LOST: Reply = Reply::Says(500, "{}");
@@ -34,6 +34,17 @@ async fn a_key_settles_what_was_lost_and_the_other_side_applies_it_once() {
     assert_eq!(receipts[1]["attempt"], 2); // C-233
 }
 
+/// A run that is cancelled while its first call is ambiguous, once it has ended.
+async fn cancelled_while_ambiguous(desk: &Desk, source: &str) -> Run {
+    let run = desk.begin(source, "{}").await;
+    eventually("it is ambiguous", async || {
+        desk.calls(run).await.first().is_some_and(|call| matches!(call.state, State::Ambiguous(_)))
+    })
+    .await;
+    desk.cancel(run).await;
+    desk.ended(run).await
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn no_attempt_is_made_once_authority_is_gone() {
     let (desk, shop) = open(Setting::default()).await;
@@ -54,13 +65,7 @@ async fn no_attempt_is_made_once_authority_is_gone() {
 async fn no_attempt_is_made_once_the_run_is_stopping_and_a_person_is_asked() {
     let (desk, shop) = open(Setting::default()).await;
     shop.tell("/send", [LOST]);
-    let run = desk.begin("shop.send(n=1)", "{}").await;
-    eventually("it is ambiguous", async || {
-        desk.calls(run).await.first().is_some_and(|call| matches!(call.state, State::Ambiguous(_)))
-    })
-    .await;
-    desk.cancel(run).await;
-    let run = desk.ended(run).await;
+    let run = cancelled_while_ambiguous(&desk, "shop.send(n=1)").await;
     assert_eq!(run.status(), Status::Cancelled);
     assert_eq!(shop.seen("/send").len(), 1); // C-233
     let asked = desk.asked(run.id).await;
@@ -154,13 +159,7 @@ async fn a_run_that_is_cancelled_looks_once_more_before_it_asks_anybody() {
         let (desk, shop) = open(Setting::default()).await;
         shop.tell("/order", [LOST]);
         shop.tell("/find", [answer]);
-        let run = desk.begin("shop.order(n=1)\nshop.buy(n=2)", "{}").await;
-        eventually("it is ambiguous", async || {
-            desk.calls(run).await.first().is_some_and(|call| matches!(call.state, State::Ambiguous(_)))
-        })
-        .await;
-        desk.cancel(run).await;
-        let run = desk.ended(run).await;
+        let run = cancelled_while_ambiguous(&desk, "shop.order(n=1)\nshop.buy(n=2)").await;
         assert_eq!(run.status(), Status::Cancelled);
         let receipts = receipted(&desk, run.id).await;
         assert_eq!(receipts[..2], ["main/1 shop.order ambiguous", "engine/1 shop.find ok"]);
