@@ -14,7 +14,7 @@ const NO_FOLLOW: i32 = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
 /// Held while it lives; the kernel lets go of it when the process ends, however it ends.
 #[derive(Debug)]
 pub(crate) struct Lock {
-    _file: File,
+    file: File,
 }
 
 impl Lock {
@@ -37,11 +37,36 @@ impl Lock {
         file.set_len(0).map_err(unavailable)?;
         file.rewind().map_err(unavailable)?;
         writeln!(file, "{}", std::process::id()).map_err(unavailable)?;
-        Ok(Lock { _file: file })
+        Ok(Lock { file })
     }
 
     /// The lock that belongs to a store: `lock` beside it.
     pub(crate) fn path(store: &Path) -> PathBuf {
         store.with_file_name("lock")
+    }
+}
+
+impl Drop for Lock {
+    /// Lets go of the lock itself, not only of this descriptor: a child that was forked and has not yet reached its `exec` holds
+    /// another one of the same open file, and the lock would live until then.
+    fn drop(&mut self) {
+        let _ = flock(&self.file, FlockOperation::Unlock);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_closed_store_is_free_though_a_child_still_has_its_descriptor() {
+        let home = tempfile::tempdir().unwrap();
+        let path = Lock::path(&home.path().join("store.db"));
+        let lock = Lock::take(&path).unwrap();
+        let inherited = lock.file.try_clone().unwrap();
+        assert!(matches!(Lock::take(&path), Err(OpenError::Locked { .. }))); // I-18
+        drop(lock);
+        drop(Lock::take(&path).unwrap());
+        drop(inherited);
     }
 }
