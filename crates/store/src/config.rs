@@ -26,6 +26,9 @@ pub struct StoreConfig {
     /// How many pages the database may have: a disk that gets full.
     #[cfg(feature = "testing")]
     pub max_pages: Option<u32>,
+    /// Whether hints are sent. `false`: each of them is lost on its way.
+    #[cfg(feature = "testing")]
+    pub hints: bool,
 }
 
 impl StoreConfig {
@@ -42,12 +45,21 @@ impl StoreConfig {
             durable: true,
             #[cfg(feature = "testing")]
             max_pages: None,
+            #[cfg(feature = "testing")]
+            hints: true,
         }
     }
 
     pub(crate) fn is_durable(&self) -> bool {
         #[cfg(feature = "testing")]
         return self.durable;
+        #[cfg(not(feature = "testing"))]
+        true
+    }
+
+    pub(crate) fn sends_hints(&self) -> bool {
+        #[cfg(feature = "testing")]
+        return self.hints;
         #[cfg(not(feature = "testing"))]
         true
     }

@@ -74,6 +74,13 @@ impl Shared {
         *self.registry.write().unwrap_or_else(PoisonError::into_inner) = registry;
     }
 
+    /// Tells whoever listens. Nobody listening is no fault: a scan finds the work.
+    pub(crate) fn hint(&self, hint: Hint) {
+        if self.config.sends_hints() {
+            let _ = self.hints.send(hint);
+        }
+    }
+
     /// Stops the store for good. What waits is told that nothing of it was begun.
     pub(crate) fn fail(&self, reason: String) {
         tracing::error!(%reason, "the store has failed");

@@ -55,6 +55,8 @@ pub(crate) struct Setting {
     pub(crate) limits: Limits,
     pub(crate) clock: Clock,
     pub(crate) image: Image,
+    /// Whether anybody hears of commits.
+    pub(crate) hints: bool,
 }
 
 impl Default for Setting {
@@ -67,6 +69,7 @@ impl Default for Setting {
             limits: Limits::default(),
             clock: Clock::System,
             image: Image::Found(SANDBOX.clone()),
+            hints: true,
         }
     }
 }
@@ -314,6 +317,7 @@ async fn start(folder: &tempfile::TempDir, setting: Setting) -> Engine {
         clock: setting.clock,
         limits: setting.limits.clone(),
         checkpoints: Checkpoints::Held,
+        hints: setting.hints,
         ..StoreConfig::new(folder.path().join(LEDGER))
     };
     let ledger = Ledger::open(store).expect("a ledger");

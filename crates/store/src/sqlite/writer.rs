@@ -361,8 +361,7 @@ impl Writer<'_, '_> {
         failpoint::hit("before_answer");
         for (job, outcome) in batch.into_iter().zip(outcomes) {
             if let Some(hint) = outcome.hint {
-                // Nobody listening is no fault: a scan finds the work.
-                let _ = self.shared.hints.send(hint);
+                self.shared.hint(hint);
             }
             let _ = job.answer.send(outcome.result);
         }

@@ -4,10 +4,12 @@ use super::{open, open_with, receipted};
 use crate::desk::{Desk, Setting, eventually, local, manual, request};
 use protocol::approval::Verdict;
 use protocol::id::{ApprovalId, RunId};
+use protocol::limits::WorkerSettings;
 use protocol::run::Status;
 use serde_json::Value;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+use tokio::sync::broadcast::error::TryRecvError;
 
 const LONG: Duration = Duration::from_secs(50);
 const PAYS: &str = "shop.look()\nshop.pay(n=1)\nresult = 'paid'";
@@ -48,6 +50,53 @@ async fn the_hot_window_is_the_smaller_of_the_rule_and_the_engine() {
     let long = "[[policy.rule]]\ntool = \"shop.pay\"\noutcome = \"ask\"\nhot = \"10m\"\n";
     let (desk, _) = open_with(Setting::hot(Duration::ZERO), long).await;
     assert_eq!(desk.run(PAYS, "{}").await.status(), Status::AwaitingConsent); // C-204
+}
+
+/// No test has the patience for such a window, or for such a scan.
+const HOURS: Duration = Duration::from_secs(7_200);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_decision_that_nobody_was_told_of_is_found_by_the_scan() {
+    let deaf = Setting { hints: false, ..Setting::hot(HOURS) };
+    assert!(deaf.worker.scan_every <= Duration::from_secs(1)); // C-207
+    let (desk, shop) = open(deaf).await;
+    let run = desk.begin(PAYS, "{}").await;
+    let asked = desk.asked(run).await.id;
+    desk.decide(asked, Verdict::Approve).await.expect("approved");
+    let run = desk.ended(run).await;
+    assert_eq!((run.status(), run.seq), (Status::Done, 0)); // C-207: the hop in its window, and whoever waits for its run
+    assert_eq!((shop.seen("/look").len(), shop.seen("/pay").len()), (1, 1));
+}
+
+/// The listener and the test share a thread, which the test holds until the one hint that matters is lost among others.
+#[tokio::test]
+async fn a_waiter_is_woken_by_the_commit_even_where_its_own_hint_was_lost() {
+    let blind = WorkerSettings { scan_every: HOURS, ..Setting::default().worker };
+    let (desk, _) = open(Setting { worker: blind, ..Setting::hot(HOURS) }).await;
+    let first = desk.begin(PAYS, "{}").await;
+    let asked = desk.asked(first).await.id;
+    desk.decide(asked, Verdict::Approve).await.expect("approved");
+    assert_eq!(desk.ended(first).await.seq, 0); // C-207: no scan comes in time, so its commit woke it
+
+    let run = desk.begin(PAYS, "{}").await;
+    let asked = desk.asked(run).await;
+    eventually("it waits hot", async || desk.engine.guests().iter().any(|guest| guest.waiting_since.is_some())).await;
+    let mut hints = desk.engine.ledger().subscribe();
+    let yes = desk.verdict(asked.id, Verdict::Approve).await;
+    let engine = desk.engine.clone();
+    let until = asked.expires_at.expect("it expires") + Duration::from_secs(60);
+    let decided = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        runtime.block_on(async {
+            engine.decide(local(), yes).await.expect("approved");
+            let attempt = |_| engine.extend(local(), asked.id, until, None);
+            let refused = futures_util::future::join_all((0..4_200).map(attempt)).await;
+            assert!(refused.iter().all(Result::is_err), "whoever asked keeps nothing open");
+        });
+    });
+    decided.join().expect("decided");
+    assert!(matches!(hints.try_recv(), Err(TryRecvError::Lagged(_))), "every listener missed some");
+    assert_eq!(desk.ended(run).await.seq, 0); // C-207
 }
 
 /// The store's clock stands still: the window is the machine's own time.
