@@ -43,6 +43,9 @@ pub struct Approval {
     /// What the program asked for; differs after an edit.
     #[schema(value_type = String)]
     pub asked_arguments_digest: Digest,
+    /// Content that the arguments name, as it was when this was asked; content that differs later is not used (C-142).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub operands: Vec<Operand>,
     /// Whether the arguments cannot be shown as they are (C-141).
     pub unrenderable: bool,
     /// The JSON Schema of the answer that a gate wants.
@@ -77,6 +80,18 @@ pub struct Approval {
     /// What helps to answer a question of kind `settle`; there for that kind only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settle: Option<Settle>,
+}
+
+/// A file or what a url answers, named by an argument.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Operand {
+    /// JSON Pointer of the argument.
+    pub pointer: String,
+    /// The argument, where bodies are not withheld.
+    pub name: Option<String>,
+    /// SHA-256 of the content.
+    #[schema(value_type = String)]
+    pub digest: Digest,
 }
 
 /// What is known about a call whose outcome is not, and what a result of it has to look like.

@@ -3,7 +3,7 @@
 
 use crate::failure::Failure;
 use crate::inner::Inner;
-use crate::tools::Grant;
+use crate::tools::{Content, Grant};
 use protocol::approval::{Approval, Binding, Kind, Verdict};
 use protocol::code::Code;
 use protocol::command::{Answer, Answered, Caller, Command, Decide, Decided, Edit};
@@ -13,7 +13,6 @@ use protocol::json::{Canonical, canonicalize};
 use protocol::plan::Plan;
 use protocol::rows::NewBody;
 use protocol::schema::Schema;
-use protocol::tool::ToolSpec;
 
 /// A verdict as a door received it.
 #[derive(Clone, Debug)]
@@ -36,7 +35,7 @@ pub(crate) async fn decide(inner: &Inner, by: Caller, request: DecideRequest) ->
         false => None,
     };
     let edit = match (request.edit, &approval) {
-        (Some(bytes), Some(approval)) => Some(edit(inner, approval, &bytes).await?),
+        (Some(bytes), Some(approval)) => Some(edit(inner, &by, approval, &bytes).await?),
         _ => None,
     };
     let answer = match (request.answer, &approval) {
@@ -75,8 +74,8 @@ pub(crate) fn said(text: Option<&str>) -> Result<Option<&str>, Failure> {
     Ok(Some(reason))
 }
 
-/// C-173: strict parse, limit and schema of new arguments, and whether the connector can send them.
-async fn edit(inner: &Inner, approval: &Approval, bytes: &[u8]) -> Result<Edit, Failure> {
+/// C-173: strict parse, limit and schema of new arguments, whether the connector can send them, and what they name.
+async fn edit(inner: &Inner, by: &Caller, approval: &Approval, bytes: &[u8]) -> Result<Edit, Failure> {
     let refused = |code: Code, detail: String| Failure::refused(Code::EditRefused, format!("{code}: {detail}"));
     let arguments = canonicalize(bytes).map_err(|fault| refused(Code::InvalidJson, fault.to_string()))?;
     let registry = inner.ledger.registry();
@@ -85,30 +84,36 @@ async fn edit(inner: &Inner, approval: &Approval, bytes: &[u8]) -> Result<Edit, 
         .tool(&binding.tool, &binding.tool_version)
         .ok_or_else(|| refused(Code::ToolUnavailable, format!("{} is not registered", binding.tool)))?;
     let schema = Schema::compile(&spec.input_schema).map_err(|fault| Failure::Corrupt(fault.to_string()))?;
-    let fault = if arguments.len() as u64 > spec.limits.argument_bytes {
+    let grant = grant(inner, binding).await?;
+    let mut fault = if arguments.len() as u64 > spec.limits.argument_bytes {
         Some((Code::ArgumentsTooLarge, format!("{} > {}", arguments.len(), spec.limits.argument_bytes)))
     } else {
         let at = |v: protocol::schema::Violation| (Code::InvalidArguments, format!("`{}`: {}", v.pointer, v.message));
-        schema.check(&arguments).err().map(at).or(unfit(inner, binding, &spec, &arguments).await?)
+        schema.check(&arguments).err().map(at).or_else(|| {
+            let unfit = inner.connectors.fit(&spec, &grant, &arguments).err();
+            unfit.map(|unfit| (Code::InvalidArguments, unfit.to_string()))
+        })
     };
-    Ok(Edit { arguments, judged_by: spec.digest(), fault, operands: Vec::new() })
+    let mut operands = Vec::new();
+    // Nobody makes this machine read anything by an edit that is refused anyhow.
+    if fault.is_none() && approval.is_pending() && approval.obligation.eligible(&by.principal) {
+        let contents = inner.connectors.contents(&spec, &grant, &arguments).await;
+        match Content::pinned(contents) {
+            Ok(pinned) => operands = pinned,
+            Err(why) => fault = Some((Code::OperandUnavailable, why)),
+        }
+    }
+    Ok(Edit { arguments, judged_by: spec.digest(), fault, operands })
 }
 
-/// What broker step 9 asks the connector, with the grant that the run's plan gives the tool.
-async fn unfit(
-    inner: &Inner,
-    binding: &Binding,
-    spec: &ToolSpec,
-    arguments: &Canonical,
-) -> Result<Option<(Code, String)>, Failure> {
+/// The grant that the run's plan gives the tool.
+async fn grant(inner: &Inner, binding: &Binding) -> Result<Grant, Failure> {
     let lost = |what: &str| Failure::Corrupt(format!("the {what} of {} cannot be read", binding.tool));
     let plan = inner.ledger.blob(binding.plan).await?.ok_or_else(|| lost("plan"))?;
     let plan: Plan = serde_json::from_slice(&plan).map_err(|_| lost("plan"))?;
     let planned = plan.tools.iter().find(|tool| tool.name == binding.tool).ok_or_else(|| lost("plan"))?;
     let grant = inner.ledger.blob(planned.grant_digest).await?.ok_or_else(|| lost("grant"))?;
-    let grant = canonicalize(&grant).ok().and_then(|grant| Grant::read(&grant).ok()).ok_or_else(|| lost("grant"))?;
-    let unfit = inner.connectors.fit(spec, &grant, arguments).err();
-    Ok(unfit.map(|unfit| (Code::InvalidArguments, unfit.to_string())))
+    canonicalize(&grant).ok().and_then(|grant| Grant::read(&grant).ok()).ok_or_else(|| lost("grant"))
 }
 
 /// C-172, C-238: a gate's answer fits its form, a result that happened fits the tool's output schema.

@@ -125,6 +125,9 @@ pub(crate) fn show(approval: &Approval, now: Time) -> String {
         ),
     }
     let _ = writeln!(text, "digest {}", approval.arguments_digest);
+    if !approval.operands.is_empty() {
+        let _ = writeln!(text, "content it names, as it was when asked:\n{}", operands(approval).trim_end());
+    }
     if let (Some(asked), Some(now)) = (&approval.asked_arguments, &approval.arguments) {
         let _ = writeln!(text, "edited (- as the program asked, + as they are now):");
         let _ = writeln!(text, "{}", indent(&difference(asked, now), "  ").trim_end());
@@ -149,6 +152,16 @@ pub(crate) fn show(approval: &Approval, now: Time) -> String {
     text.push_str(&context(approval, now));
     if approval.status == ApprovalStatus::Pending {
         let _ = writeln!(text, "\nhint: {}", next_step(approval));
+    }
+    text
+}
+
+/// The content that the arguments name, each with its digest.
+fn operands(approval: &Approval) -> String {
+    let mut text = String::new();
+    for operand in &approval.operands {
+        let name = operand.name.as_deref().map(|name| format!("  {}", visible(name))).unwrap_or_default();
+        let _ = writeln!(text, "  {}{name}  {}", visible(&operand.pointer), operand.digest);
     }
     text
 }
@@ -265,6 +278,7 @@ fn rule(rule: &Rule) -> String {
 mod tests {
     use super::*;
     use crate::render::samples;
+    use api::approval::Operand;
     use expect_test::expect;
 
     #[test]
@@ -290,6 +304,19 @@ mod tests {
 
             hint: stasis approve apr_01m8nwmc7ce009jh69rck9w39q; stasis reject apr_01m8nwmc7ce009jh69rck9w39q --reason ...
         "#]].assert_eq(&show(&asked, samples::now())); // C-140
+    }
+
+    #[test]
+    fn content_that_the_arguments_name_is_shown_by_its_digest() {
+        let operand = Operand {
+            pointer: "/manifest".into(),
+            name: Some("/srv/ro\u{202e}lout.yaml".into()),
+            digest: samples::approval().arguments_digest,
+        };
+        let text = show(&Approval { operands: vec![operand], ..samples::approval() }, samples::now());
+        let shown =
+            "content it names, as it was when asked:\n  /manifest  /srv/ro<U+202E>lout.yaml  sha256:1d4bde2c94ce";
+        assert!(text.contains(shown), "{text}"); // C-142
     }
 
     #[test]

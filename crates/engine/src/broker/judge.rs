@@ -1,4 +1,4 @@
-//! Judging one accepted call: steps 8 to 12 of the broker. In them no handler has started (C-88).
+//! Judging one accepted call: steps 8 to 11 of the broker, and who could decide it. In them no handler has started (C-88).
 
 use crate::hop::Hop;
 use crate::pinned::PinnedTool;
@@ -18,19 +18,23 @@ use std::collections::BTreeSet;
 pub(crate) enum Judged {
     Allowed,
     /// A person decides first.
-    Ask {
-        kind: Kind,
-        obligation: Box<Obligation>,
-        claim: Option<String>,
-        form: Option<Canonical>,
-        unrenderable: bool,
-    },
+    Ask(Box<Wanted>),
     /// It waits for a timer.
     Sleep(protocol::command::Due),
     Denied {
         code: Code,
         message: String,
     },
+}
+
+/// A question that is to be published.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    pub(crate) kind: Kind,
+    pub(crate) obligation: Obligation,
+    pub(crate) claim: Option<String>,
+    pub(crate) form: Option<Canonical>,
+    pub(crate) unrenderable: bool,
 }
 
 impl Judged {
@@ -128,7 +132,7 @@ fn fixed(hop: &Hop, tool: &PinnedTool, asked: &Canonical) -> Result<Canonical, J
     Ok(arguments)
 }
 
-/// Steps 11 and 12: the strictest of policy, the tool's own rule and what the guest asks for.
+/// Step 11: the strictest of policy, the tool's own rule and what the guest asks for.
 fn by_policy(hop: &Hop, tool: &PinnedTool, arguments: &Canonical) -> Judged {
     let value = arguments.value();
     let wishes = match tool.spec.name.as_str() {
@@ -156,21 +160,18 @@ fn by_policy(hop: &Hop, tool: &PinnedTool, arguments: &Canonical) -> Judged {
             None => Judged::denied(Code::InvalidArguments, "`until` is a time such as 2026-11-30T09:30:00Z"),
         },
         Judgement::Allow => Judged::Allowed,
-        Judgement::Ask(obligation) => ask(hop, tool, &value, arguments, obligation),
+        Judgement::Ask(obligation) => ask(tool, &value, arguments, *obligation),
     }
 }
 
-fn ask(hop: &Hop, tool: &PinnedTool, value: &Value, arguments: &Canonical, obligation: Box<Obligation>) -> Judged {
-    if !somebody(hop, &obligation) {
-        return Judged::denied(Code::NoApprover, nobody(&obligation));
-    }
+fn ask(tool: &PinnedTool, value: &Value, arguments: &Canonical, obligation: Obligation) -> Judged {
     let gate = tool.spec.name == builtin::GATE;
     let form = value.get("form").filter(|_| gate).and_then(|form| form.canonical().ok());
     if let Some(fault) = form.as_ref().and_then(|form| protocol::schema::Schema::compile(form).err()) {
         return Judged::denied(Code::InvalidArguments, format!("`/form`: {fault}"));
     }
     let details = value.get("details").filter(|details| gate && !details.is_null());
-    Judged::Ask {
+    Judged::Ask(Box::new(Wanted {
         kind: if gate { Kind::Gate } else { Kind::Call },
         obligation,
         claim: details.map(|d| {
@@ -178,10 +179,14 @@ fn ask(hop: &Hop, tool: &PinnedTool, value: &Value, arguments: &Canonical, oblig
         }),
         form,
         unrenderable: protocol::text::unrenderable(arguments),
-    }
+    }))
 }
 
-/// Who is wanted, and what an operator can do about it.
+/// C-145: somebody could decide it; else who is wanted, and what an operator can do about it.
+pub(crate) fn decider(hop: &Hop, obligation: &Obligation) -> Result<(), String> {
+    if somebody(hop, obligation) { Ok(()) } else { Err(nobody(obligation)) }
+}
+
 fn nobody(obligation: &Obligation) -> String {
     let roles = obligation.roles.iter().map(|role| format!("role {role}"));
     let wanted: Vec<String> = roles.chain(obligation.principals.iter().cloned()).collect();
@@ -191,7 +196,7 @@ fn nobody(obligation: &Obligation) -> String {
     format!("nobody{other} could decide this: it wants {wanted}; add a [[principal]] who is or has that{lone}")
 }
 
-/// C-145: at least one principal could decide, once the requester is left out.
+/// At least one principal could decide, once the requester is left out.
 fn somebody(hop: &Hop, obligation: &Obligation) -> bool {
     let registry = hop.inner.ledger.registry();
     let requester = &hop.run.requester;

@@ -10,6 +10,6 @@ mod request;
 mod room;
 
 pub(crate) use builtin::instant;
-pub(crate) use judge::{Judged, authority, awaits_settling, judge};
+pub(crate) use judge::{Judged, Wanted, authority, awaits_settling, decider, judge};
 pub(crate) use request::{Asked, Refused, Request, read, too_large};
 pub(crate) use room::room;

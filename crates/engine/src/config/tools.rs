@@ -87,7 +87,7 @@ const NOT_HERE: [(&str, &str); 4] = [
 ];
 
 /// Keys that the broker of this version does not act on; accepting them would be a promise.
-const NOT_YET: [&str; 2] = ["operands", "resource"];
+const NOT_YET: [&str; 1] = ["resource"];
 
 /// The table under the names that a spec has.
 fn as_spec(value: &Value<'_>, table: &Table) -> Option<Table> {

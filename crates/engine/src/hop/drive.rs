@@ -3,6 +3,7 @@
 //! Invariant: a `write`'s handler starts only after its gate is stored, and the guest sees its outcome only after that is
 //! stored too (C-95 to C-98).
 
+use super::ask;
 use super::drain;
 use super::gate;
 use super::line::{self, Line};
@@ -13,7 +14,7 @@ use super::turn::Turn;
 use crate::broker::{self, Asked, Judged};
 use crate::clock::monotonic;
 use crate::failpoint;
-use crate::tools::Ended;
+use crate::tools::{Content, Ended};
 use crate::worker::{Stop, Waiting};
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
@@ -21,7 +22,7 @@ use futures_util::stream::FuturesUnordered;
 use protocol::approval::{self, Kind};
 use protocol::call::{Applied, Call, Identity, RecoveryClass, State, ToolRef};
 use protocol::code::Code;
-use protocol::command::{Act, Ask, Timer};
+use protocol::command::{Act, Timer};
 use protocol::digest::Digest;
 use protocol::id::CallId;
 use protocol::journal::{Entry, Other};
@@ -53,6 +54,8 @@ pub(super) enum Done {
         by: CallId,
         ended: Ended,
     },
+    /// What the call names was read.
+    Read(ask::Read),
     /// Time for the next attempt at settling (C-230, C-231).
     AttemptDue,
 }
@@ -60,7 +63,11 @@ pub(super) enum Done {
 /// A turn being driven.
 pub(super) struct Drive {
     pub(super) turn: Turn,
-    judged: BTreeMap<CallId, Judged>,
+    pub(super) judged: BTreeMap<CallId, Judged>,
+    /// What the calls that are to be asked name, read.
+    pub(super) contents: BTreeMap<CallId, Vec<Content>>,
+    /// Ends all reading of such content.
+    pub(super) reading: CancellationToken,
     /// Calls that wait for a place with their tool.
     pub(super) line: Line,
     pub(super) work: Work,
@@ -85,6 +92,8 @@ impl Drive {
         Drive {
             turn,
             judged: BTreeMap::new(),
+            contents: BTreeMap::new(),
+            reading: CancellationToken::new(),
             line: Line::new(),
             work: Work::new(),
             busy: BTreeSet::new(),
@@ -236,29 +245,7 @@ async fn entered_step(hop: &mut Hop, drive: &mut Drive, id: CallId) -> Result<()
             hop.call_mut(id).state = State::Asked;
             Ok(())
         }
-        Judged::Ask { kind, obligation, claim, form, unrenderable } => {
-            if let Err(full) = broker::room(hop).await {
-                deny(hop, id, Code::ApprovalUnavailable, &full.message, Some(full.detail));
-                return Ok(());
-            }
-            let ask = Ask {
-                id: hop.ids.mint(),
-                wait: hop.ids.mint(),
-                call: id,
-                kind,
-                obligation: obligation.into(),
-                policy: hop.inner.ledger.registry().policy_version,
-                claim: claim.map(|text| hop.keep(text.as_bytes())),
-                form: form.map(|form| hop.keep(form.as_bytes())),
-                unrenderable,
-                operands: Vec::new(),
-            };
-            let call = hop.call_mut(id);
-            call.approval = Some(ask.id);
-            call.state = State::Asked;
-            hop.pending.asks.push(ask);
-            Ok(())
-        }
+        Judged::Ask(wanted) => ask::ask(hop, drive, id, wanted).await,
         Judged::Allowed => gate::start(hop, drive, id).await,
     }
 }

@@ -3,6 +3,7 @@
 //! Invariant: a `write`'s handler starts only after its gate is stored (C-95 to C-98), and a place with its tool is taken
 //! before the gate, so that the tool's time does not run in the line.
 
+use super::ask;
 use super::drive::{self, Done, Drive};
 use super::line::{self, Errand};
 use super::outcome::{deny, fail, succeed};
@@ -14,6 +15,7 @@ use crate::tools::{Dispatch, Slot};
 use protocol::call::{Applied, Gate, State};
 use protocol::code::Code;
 use protocol::command::{Act, Answer};
+use protocol::digest::Digest;
 use protocol::id::CallId;
 use protocol::json::Canonical;
 use protocol::tool::{Effect, OnCancel};
@@ -40,13 +42,28 @@ pub(super) async fn start(hop: &mut Hop, drive: &mut Drive, id: CallId) -> Resul
     Ok(())
 }
 
-/// With a place taken, passes the gate, durable for a `write` and for whatever a person was asked, and starts the handler
-/// (steps 15 and 16).
+/// With a place taken, and what a person approved read again, passes the gate and starts the handler.
 pub(super) async fn pass(
     hop: &mut Hop,
     drive: &mut Drive,
     id: CallId,
     arguments: Canonical,
+    slot: Slot,
+) -> Result<(), Out> {
+    if hop.call(id).state == State::Asked && ask::names_content(hop, id) {
+        ask::read_again(hop, drive, id, arguments, slot);
+        return Ok(());
+    }
+    dispatch(hop, drive, id, arguments, Vec::new(), slot).await
+}
+
+/// Passes the gate, durable for a `write` and for whatever a person was asked, and starts the handler (steps 15 and 16).
+pub(super) async fn dispatch(
+    hop: &mut Hop,
+    drive: &mut Drive,
+    id: CallId,
+    arguments: Canonical,
+    operands: Vec<(String, Digest)>,
     slot: Slot,
 ) -> Result<(), Out> {
     let call = hop.call(id).clone();
@@ -56,7 +73,7 @@ pub(super) async fn pass(
     }
     if call.effect == Effect::Write || call.state == State::Asked {
         let grant = hop.pinned.tools[&call.tool.name].grant_digest;
-        let act = Act::Dispatch { call: id, arguments: arguments.clone(), operands: Vec::new(), grant };
+        let act = Act::Dispatch { call: id, arguments: arguments.clone(), operands, grant };
         failpoint::hit("gate.before");
         match hop.commit(act).await? {
             Answer::Dispatched { attempt } => {

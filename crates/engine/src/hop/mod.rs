@@ -3,6 +3,7 @@
 //! Invariant: every write of a hop carries its token, and whatever the hop holds in memory is only a copy of what the
 //! ledger says plus what rides with the next commit. A hop that lost its claim writes nothing more.
 
+mod ask;
 mod checkpoint;
 mod drain;
 mod drive;

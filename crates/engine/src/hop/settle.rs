@@ -3,6 +3,7 @@
 //! Invariant: nothing but a key, a lookup or a person turns an ambiguous call into anything, and an attempt is stored
 //! before it is made (C-233).
 
+use super::ask;
 use super::drive::{Done, Drive, arguments};
 use super::gate::handle;
 use super::line::{self, Errand};
@@ -34,6 +35,7 @@ pub(super) async fn done(hop: &mut Hop, drive: &mut Drive, id: CallId, done: Don
     match done {
         Done::Handled(ended) => handled(hop, drive, id, ended).await,
         Done::Looked { by, ended } => looked(hop, drive, id, by, ended).await,
+        Done::Read(read) => ask::done(hop, drive, id, read).await,
         Done::AttemptDue if hop.call(id).in_flight() => again(hop, drive, id).await,
         Done::AttemptDue => attempt(hop, drive, id).await,
     }
@@ -232,7 +234,7 @@ async fn lookup(hop: &mut Hop, drive: &mut Drive, id: CallId) -> Result<(), Out>
             deny(hop, by, code, &message, None::<()>);
             ask(hop, id).await
         }
-        Judged::Ask { .. } | Judged::Sleep(_) => {
+        Judged::Ask(_) | Judged::Sleep(_) => {
             deny(hop, by, Code::PolicyDenied, "a person would have to be asked for it", None::<()>);
             ask(hop, id).await
         }

@@ -61,6 +61,10 @@ pub const TOOL_TIMEOUT_MAX: Duration = HOUR;
 /// Handlers of one tool at once: C-8.
 pub const TOOL_CONCURRENCY: u32 = 16;
 pub const TOOL_CONCURRENCY_MAX: u32 = 1_024;
+/// Content that one call may name, bytes of each, and how long it is read, at the asking and at the gate: C-142.
+pub const OPERANDS: usize = 16;
+pub const OPERAND_BYTES: u64 = 64 << 20;
+pub const OPERAND_TIME: Duration = Duration::from_secs(30);
 /// Calls in one batch: C-71.
 pub const BATCH_CALLS: usize = 64;
 /// Numbers behind the scope in a call's id: C-59.

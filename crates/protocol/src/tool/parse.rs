@@ -218,6 +218,11 @@ fn operands(value: &Value, pointer: String, faults: &mut Vec<Fault>) -> Option<V
         faults.push(Fault { pointer, code: Code::ToolInvalid, message: "expected a list".to_owned() });
         return None;
     };
+    if items.len() > limits::OPERANDS {
+        let message = format!("operands exceeded: {} > {}", items.len(), limits::OPERANDS);
+        faults.push(Fault { pointer, code: Code::ToolInvalid, message });
+        return None;
+    }
     let operand = |(at, item): (usize, &Value)| {
         let mut fields = Fields::new(item, format!("{pointer}/{at}"), Code::ToolInvalid, faults);
         let pointer = fields.need("pointer", fields::pointer);

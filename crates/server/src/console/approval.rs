@@ -11,7 +11,9 @@ use super::forms;
 use super::layout::{View, csrf};
 use super::text::shown;
 use super::widgets::{ago, countdown, digest, fact, lasting, question, stamp, standing, words};
-use api::approval::{ApprovalKind, ApprovalStatus, Decision, EditRule, OnExpiry, ReasonRule, Strength, Verdict};
+use api::approval::{
+    ApprovalKind, ApprovalStatus, Decision, EditRule, OnExpiry, Operand, ReasonRule, Strength, Verdict,
+};
 use api::{Approval, Json};
 use maud::{Markup, html};
 use protocol::principal::Right;
@@ -140,7 +142,24 @@ fn arguments(view: &View, approval: &Approval) -> Markup {
                 Some(arguments) => (whole(approval, arguments)),
                 None => (withheld(view, approval)),
             }
+            @if !approval.operands.is_empty() { (operands(&approval.operands)) }
         }
+    }
+}
+
+/// What the arguments name and do not hold, by the digests that a yes is bound to (C-142).
+fn operands(operands: &[Operand]) -> Markup {
+    html! {
+        h3 { "Content they name, as it was when this was asked" }
+        dl.facts {
+            @for operand in operands {
+                (fact(&operand.pointer, &html! {
+                    @if let Some(name) = &operand.name { code.long { (shown(name)) } " " }
+                    (digest(operand.digest))
+                }))
+            }
+        }
+        p.soft { "If it is anything else by the time of the call, the call is not made." }
     }
 }
 

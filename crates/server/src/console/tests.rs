@@ -4,7 +4,7 @@ use super::approvals::{self, Filter};
 use super::draft::{DecisionForm, Draft, Field};
 use super::layout::{Section, Tone, bare, notice, page};
 use super::{approval, run, runs, samples, sign_in};
-use api::approval::{ApprovalKind, ApprovalQuery, ApprovalStatus};
+use api::approval::{ApprovalKind, ApprovalQuery, ApprovalStatus, Operand};
 use api::run::RunQuery;
 use api::{Approval, Page, Run};
 use maud::{Markup, html};
@@ -35,6 +35,8 @@ fn evil_approval() -> Approval {
     approval.decisions[0].method = EVIL.into();
     approval.decisions[0].reason = Some(EVIL.into());
     approval.form = Some(samples::json(&evil_json()));
+    approval.operands =
+        vec![Operand { pointer: EVIL.into(), name: Some(EVIL.into()), digest: approval.arguments_digest }];
     approval
 }
 
@@ -239,5 +241,16 @@ fn labels_and_fields_belong_together() {
             assert_eq!(page.matches(&format!("id=\"{target}\"")).count(), 1, "{name}: {target}"); // I-51
         }
         assert!(page.contains("lang=\"en\"") && page.contains("<main id=\"main\""), "{name}"); // I-51
+    }
+}
+
+#[test]
+fn content_that_the_arguments_name_is_shown_by_its_digest() {
+    let digest = protocol::digest::Digest::of("kind: Deployment");
+    let operand = Operand { pointer: "/manifest".into(), name: Some("/srv/rollout.yaml".into()), digest };
+    let shown = Approval { operands: vec![operand], ..samples::approval() };
+    let page = approval_page(&shown, &Draft::default(), None).into_string();
+    for part in ["/manifest", "/srv/rollout.yaml", &format!("data-copy=\"{digest}\"")] {
+        assert!(page.contains(part), "{part}"); // C-142
     }
 }

@@ -1,6 +1,6 @@
 //! An approval as the wire shows it (I-43).
 
-use api::approval::{ApprovalStatus, Decision, Dispatch, Progress, Rule, Settle};
+use api::approval::{ApprovalStatus, Decision, Dispatch, Operand, Progress, Rule, Settle};
 use api::{Approval, Json};
 use protocol::approval::{self, Ending, Phase, Status, Vote};
 use protocol::digest::Digest;
@@ -35,6 +35,7 @@ pub(crate) fn approval(row: &approval::Approval, about: About, bodies: Option<Bo
     let withheld = bodies.is_none();
     let bodies = bodies.unwrap_or_default();
     let binding = &row.binding;
+    let operands = operands(binding, bodies.arguments.as_ref());
     Approval {
         id: row.id,
         kind: row.kind().into(),
@@ -53,6 +54,7 @@ pub(crate) fn approval(row: &approval::Approval, about: About, bodies: Option<Bo
         arguments_digest: row.arguments.digest,
         asked_arguments: bodies.asked,
         asked_arguments_digest: row.asked_arguments,
+        operands,
         unrenderable: row.unrenderable,
         form: bodies.form,
         plan_digest: binding.plan,
@@ -75,6 +77,20 @@ pub(crate) fn approval(row: &approval::Approval, about: About, bodies: Option<Bo
         dispatch: dispatch(&row.status),
         settle: bodies.settle,
     }
+}
+
+/// Content that the arguments name, by the digests to which the question is bound.
+fn operands(binding: &approval::Binding, arguments: Option<&Json>) -> Vec<Operand> {
+    if binding.operands.is_empty() {
+        return Vec::new();
+    }
+    let arguments = arguments.map(Json::peek).unwrap_or_default();
+    let operand = |(pointer, digest): &(String, Digest)| Operand {
+        pointer: pointer.clone(),
+        name: arguments.pointer(pointer).and_then(|name| name.as_str()).map(str::to_owned),
+        digest: *digest,
+    };
+    binding.operands.iter().map(operand).collect()
 }
 
 pub(crate) const fn status(status: &Status) -> ApprovalStatus {

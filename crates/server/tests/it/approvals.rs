@@ -48,6 +48,39 @@ async fn a_yes_runs_what_was_shown_and_stands() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_approval_shows_what_the_content_it_names_was() {
+    let ships = r#"
+[[tool]]
+name = "notes.ship"
+effect = "write"
+description = "Ship a file"
+input = { type = "object" }
+operands = [{ pointer = "/file", kind = "file" }]
+command = { argv = ["/bin/cat"] }
+approval = { roles = ["finance"] }
+"#;
+    let house = House::with(ships).await;
+    let file = house.folder.path().join("rollout.yaml");
+    std::fs::write(&file, "replicas: 3").unwrap();
+    house.register("ships", "result = notes.ship(file=inputs['file'])").await;
+    let run = house.run("ships", &json!({"file": file}).to_string()).await;
+    let approval = house.pending(&run).await.remove(0);
+    let [operand] = &approval.operands[..] else { panic!("{:?}", approval.operands) };
+    assert_eq!((operand.pointer.as_str(), operand.name.as_deref()), ("/file", file.to_str())); // C-142
+    assert_eq!(operand.digest, Digest::of("replicas: 3")); // C-142
+    let vera = house.person("vera").await.approval(approval.id).await.unwrap();
+    assert!(vera.withheld && vera.operands[0].name.is_none()); // C-282
+    assert_eq!(vera.operands[0].digest, operand.digest); // C-282: digests are for everybody
+    std::fs::write(&file, "replicas: 300").unwrap();
+    house.person("maria").await.decide(approval.id, &approve(&approval)).await.unwrap();
+    let failed = house.ended(&run).await;
+    assert_eq!(failed.status, Status::Failed);
+    let dispatch = house.local.approval(approval.id).await.unwrap().dispatch.unwrap();
+    assert_eq!((dispatch.executed, dispatch.outcome.as_deref()), (false, Some("invalidated_before_dispatch"))); // C-109
+    house.host.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn every_wrong_decision_is_refused_by_its_own_code() {
     let house = House::open().await;
     let (_, approval) = house.asking().await;

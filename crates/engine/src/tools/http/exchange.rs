@@ -8,6 +8,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
+use protocol::digest::{Digest, Hasher};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::wire::Stream;
@@ -43,6 +44,23 @@ pub(super) async fn ask(stream: Box<dyn Stream>, request: Request<Full<Bytes>>) 
 }
 
 impl Answer {
+    /// Reads the body to its end and keeps its digest alone; none if it is longer than `limit` bytes.
+    pub(super) async fn digest(self, limit: u64) -> Result<Option<Digest>, hyper::Error> {
+        let Self { response, _connection } = self;
+        let mut body = response.into_body();
+        let (mut hasher, mut read) = (Hasher::default(), 0);
+        while let Some(frame) = body.frame().await {
+            let frame = frame?;
+            let data = frame.data_ref().map(|data| &data[..]).unwrap_or_default();
+            read += data.len() as u64;
+            if read > limit {
+                return Ok(None);
+            }
+            hasher.update(data);
+        }
+        Ok(Some(hasher.finish()))
+    }
+
     /// Reads the body up to `limit` bytes, and closes the connection.
     pub(super) async fn body(self, limit: u64) -> Body {
         let Self { response, _connection } = self;

@@ -4,6 +4,7 @@
 //! no connection and retries nothing: whether a call may be made again is decided above, by the tool's recovery class.
 //! Invariant: an error that says "nothing was changed" is backed by the socket or by the other side's own answer.
 
+mod content;
 mod exchange;
 mod request;
 mod tls;
@@ -37,6 +38,7 @@ use wire::Watch;
 
 use request::Parts;
 
+pub(super) use content::digest;
 pub(crate) use request::{Target, canonical};
 pub(super) use tls::Tls;
 pub use tls::Trust;
@@ -199,15 +201,7 @@ async fn step(call: &Call<'_>, net: &Net<'_>, target: &Target, addresses: &[IpAd
 }
 
 fn request(call: &Call<'_>, target: &Target, ask: &Ask) -> Result<Request<Full<Bytes>>, http::Error> {
-    let mut request = Request::builder()
-        .method(ask.method.clone())
-        .uri(ask.parts.uri.parse::<Uri>()?)
-        .header(header::HOST, target.authority())
-        .header(header::USER_AGENT, concat!("stasis/", env!("CARGO_PKG_VERSION")))
-        .header(header::ACCEPT, "application/json, */*;q=0.5")
-        // Nothing is decompressed, so nothing can unfold beyond its limit (C-254).
-        .header(header::ACCEPT_ENCODING, "identity")
-        .header(header::CONNECTION, "close");
+    let mut request = head(target, ask)?.header(header::ACCEPT, "application/json, */*;q=0.5");
     if ask.parts.body.is_some() {
         request = request.header(header::CONTENT_TYPE, "application/json");
     }
@@ -221,6 +215,19 @@ fn request(call: &Call<'_>, target: &Target, ask: &Ask) -> Result<Request<Full<B
         request.headers_mut().insert(HeaderName::try_from(name)?, HeaderValue::try_from(key)?);
     }
     Ok(request)
+}
+
+/// What every request says.
+fn head(target: &Target, ask: &Ask) -> Result<http::request::Builder, http::Error> {
+    let head = Request::builder()
+        .method(ask.method.clone())
+        .uri(ask.parts.uri.parse::<Uri>()?)
+        .header(header::HOST, target.authority())
+        .header(header::USER_AGENT, concat!("stasis/", env!("CARGO_PKG_VERSION")))
+        // Nothing is decompressed, so nothing can unfold beyond its limit (C-254).
+        .header(header::ACCEPT_ENCODING, "identity")
+        .header(header::CONNECTION, "close");
+    Ok(head)
 }
 
 /// No whole answer.

@@ -5,6 +5,7 @@ mod dispatch;
 mod effects;
 mod fails;
 mod identity;
+mod operands;
 mod room;
 mod steps;
 mod table;

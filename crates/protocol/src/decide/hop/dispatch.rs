@@ -122,7 +122,7 @@ fn check(
     if let Some(approval) = question
         && let Some((pointer, _)) = approval.binding.operands.iter().find(|o| !operands.contains(o))
     {
-        let detail = format!("the content named by {pointer} changed after it was approved");
+        let detail = format!("the content named by `{pointer}` is not what was approved");
         return invalid(Code::OperandChanged, detail);
     }
     if let Some((code, detail)) = authority(run, call, grant, cx) {

@@ -89,7 +89,7 @@ fn a_lapsed_claim_passes_no_gate() {
 #[test]
 fn other_bytes_than_approved_are_never_dispatched() {
     let (mut world, call, approval) = World::approved(obligation());
-    assert_eq!(not_dispatched(world.dispatch_bytes(call, r#"{"amount":9999}"#)), Code::DigestMismatch); // C-108
+    assert_eq!(not_dispatched(world.dispatch_bytes(call, r#"{"amount":9999}"#)), Code::DigestMismatch); // C-108 C-291
     let invalidated = Ending::InvalidatedBeforeDispatch(Code::DigestMismatch);
     assert_eq!(ended(world.approval(approval)), (invalidated, false)); // C-155
     assert_eq!(refused(world.dispatch(call)), Code::AlreadyDispatched); // C-106
