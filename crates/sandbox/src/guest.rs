@@ -95,6 +95,8 @@ pub struct Guest {
     told: u64,
     /// A thawed guest's first answer must bring entropy (W-248).
     thawed: bool,
+    /// Since when this guest and its owner have had their thread; `None` once they left it to others.
+    turn: Option<Duration>,
     _seat: Seat,
 }
 
@@ -121,7 +123,7 @@ impl Guest {
         life: impl Future<Output = (Box<Body>, wasmtime::Result<i32>)> + Send + 'static,
         thawed: bool,
     ) -> Self {
-        Self { life: Some(Box::pin(life)), door, clock, sandbox, meter, told: 0, thawed, _seat: seat }
+        Self { life: Some(Box::pin(life)), door, clock, sandbox, meter, told: 0, thawed, turn: None, _seat: seat }
     }
 
     /// Runs the guest until it calls or ends. May be dropped and called again at any time. While a call has no answer this
@@ -141,11 +143,25 @@ impl Guest {
     }
 
     fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Step> {
+        // Calls that are answered at once would keep the thread for as long as the program makes them: no tick comes upon
+        // it for long enough (see [`watch`]), and what the owner does in between takes time too.
+        let now = monotonic();
+        if now.saturating_sub(*self.turn.get_or_insert(now)) >= TICK {
+            self.turn = None;
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         let counted = Arc::clone(&self.clock);
         let _counted = counted.run();
         match self.execute(context) {
             Poll::Ready(outcome) => Poll::Ready(Step::Ended(outcome)),
-            Poll::Pending => self.untold().map_or(Poll::Pending, |event| Poll::Ready(Step::Calls(event))),
+            Poll::Pending => match self.untold() {
+                Some(event) => Poll::Ready(Step::Calls(event)),
+                None => {
+                    self.turn = None;
+                    Poll::Pending
+                }
+            },
         }
     }
 
@@ -384,8 +400,16 @@ fn nanos(span: Duration) -> u64 {
 }
 
 fn thread_nanos() -> u64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    nanos(read(ClockId::ThreadCPUTime))
+}
+
+fn monotonic() -> Duration {
+    read(ClockId::Monotonic)
+}
+
+fn read(clock: ClockId) -> Duration {
+    let time = clock_gettime(clock);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 #[cfg(test)]

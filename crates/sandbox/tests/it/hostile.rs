@@ -46,6 +46,31 @@ async fn a_busy_guest_does_not_slow_one_beside_it_on_the_same_thread() {
     assert!(matches!(busy_end, Event::Ended(End::Limit(Limit::Time { .. }))));
 }
 
+/// Both are on one thread, and the busy one has the first turn.
+#[tokio::test]
+async fn a_program_that_calls_without_end_does_not_keep_its_thread_from_others() {
+    let limits = GuestLimits { active: Duration::from_millis(400), ..GuestLimits::default() };
+    let mut busy = sandbox().start(&program("while True: demo.get(i=1)"), limits).await.unwrap();
+    let done = std::cell::Cell::new(false);
+    let (mut busy_world, mut calm_world) = (World::default(), World::default());
+    let calls = async {
+        let end = finish(&mut busy, &mut busy_world).await;
+        assert!(done.get(), "the calm program had to wait for the end of the busy one");
+        end
+    };
+    let calm = async {
+        let source = "result = [demo.get(i=i) for i in range(5)]";
+        let mut calm = sandbox().start(&program(source), GuestLimits::default()).await.unwrap();
+        let end = finish(&mut calm, &mut calm_world).await;
+        done.set(true);
+        end
+    };
+    let (busy_end, calm_end) = tokio::join!(biased; calls, calm);
+    // W-167
+    assert_eq!(calm_end, End::Returned { result: "[0,100,200,300,400]".into() });
+    assert!(matches!(busy_end, End::Limit(Limit::Time { .. })));
+}
+
 #[tokio::test]
 async fn a_stopper_ends_a_busy_guest_and_a_waiting_one() {
     let mut busy = sandbox()
