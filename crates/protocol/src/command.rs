@@ -42,6 +42,11 @@ pub enum Command {
         run: RunId,
         debt: crate::rows::Debt,
     },
+    /// A final run that may have been kept long enough.
+    Remove {
+        run: RunId,
+        retention: Duration,
+    },
 }
 
 /// The rows a command starts from.
@@ -416,7 +421,7 @@ pub enum Answer {
         detail: String,
     },
     Decided(Box<Decided>),
-    /// An expiry, cancel, recovery, reading or cleanup; `changed` is false if there was nothing to do.
+    /// An expiry, cancel, recovery, reading, cleanup or removal; `changed` is false if there was nothing to do.
     Settled {
         run: Box<Run>,
         changed: bool,
@@ -446,7 +451,7 @@ impl Command {
             Command::Recover(recover) => Subject::Run(recover.run),
             Command::Found(found) => Subject::Run(found.run),
             Command::Read(read) => Subject::Run(read.run),
-            Command::Clean { run, .. } => Subject::Run(*run),
+            Command::Clean { run, .. } | Command::Remove { run, .. } => Subject::Run(*run),
         }
     }
 }

@@ -209,6 +209,8 @@ pub struct Change {
     pub paid: Vec<Debt>,
     /// An admission's idempotency key and request digest, scoped to namespace and principal.
     pub key: Option<(String, Digest)>,
+    /// The run goes with everything that is its own. What stays is its id, status and head digest.
+    pub removed: bool,
     pub now: Time,
 }
 
@@ -232,6 +234,7 @@ impl Change {
             debts: Vec::new(),
             paid: Vec::new(),
             key: None,
+            removed: false,
             now,
         }
     }

@@ -29,4 +29,4 @@ pub use ledger::Ledger;
 pub use page::{ApprovalFilter, ApprovalOrder, ApprovalStatus, Cursor, Page, RunFilter, WaitingFor};
 #[cfg(feature = "testing")]
 pub use sqlite::scans;
-pub use sqlite::{ApprovalOf, CallOf, Check, Claimable, Counts, Due, Reach, Shown};
+pub use sqlite::{ApprovalOf, CallOf, Check, Claimable, Counts, Due, Old, Reach, Removed, Shown};

@@ -13,7 +13,7 @@ use protocol::time::Time;
 use crate::error::{Corrupt, ReadError};
 use crate::ledger::Ledger;
 use crate::page::{ApprovalFilter, Cursor, Page, RunFilter};
-use crate::sqlite::{ApprovalOf, CallOf, Check, Claimable, Counts, Due, Reach, Shown};
+use crate::sqlite::{ApprovalOf, CallOf, Check, Claimable, Counts, Due, Old, Reach, Removed, Shown};
 
 type Read<T> = Result<T, ReadError>;
 
@@ -126,6 +126,16 @@ impl Ledger {
     /// What is due at `now`, each list at most `limit` long and `skip` rows on.
     pub async fn due(&self, now: Time, reach: Reach, skip: usize, limit: usize) -> Read<Due> {
         self.inner.readers.read(move |r| r.due(now, reach, skip, limit)).await
+    }
+
+    /// Final runs that ended at `before` or earlier, among the next `limit` runs in the order of their admission.
+    pub async fn old(&self, after: Option<Cursor>, before: Time, limit: usize) -> Read<Old> {
+        self.inner.readers.read(move |r| r.old(after, before, limit)).await
+    }
+
+    /// What stays of a run that was removed.
+    pub async fn removed(&self, id: RunId) -> Read<Option<Removed>> {
+        self.inner.readers.read(move |r| r.removed(id)).await
     }
 
     /// When the next open wait ends by itself; `None` if none does.

@@ -1,4 +1,4 @@
-//! The periodic passes: recovery, expiry, cleanup (runs.md sections 11, 14, 20).
+//! The periodic passes: recovery, expiry, cleanup, retention (runs.md sections 11, 12, 14, 20).
 //!
 //! Owns when they are made; [`sweep`] makes them. Invariant: a pass costs what is due, not what is parked.
 
@@ -52,7 +52,10 @@ pub(crate) async fn run(inner: Arc<Inner>) {
         tokio::select! {
             () = inner.stopping.cancelled() => return,
             () = next.comes(&inner) => next = expire(&inner, &mut sweeps).await,
-            _ = scan_at.tick() => next = expire(&inner, &mut sweeps).await,
+            _ = scan_at.tick() => {
+                next = expire(&inner, &mut sweeps).await;
+                report("retention", sweeps.remove(&inner).await);
+            }
             _ = recover_at.tick() => {
                 let pass = sweeps.recover(&inner, Reach::Lapsed).await;
                 report("recovery", pass);

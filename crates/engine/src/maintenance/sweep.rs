@@ -33,6 +33,17 @@ impl Pass {
         self.errors == 0
     }
 
+    fn count(&mut self, row: Row) {
+        match row {
+            Row::Changed { repaired } => {
+                self.changed += 1;
+                self.repaired += u32::from(repaired);
+            }
+            Row::Stayed => self.blocked += 1,
+            Row::Failed => self.errors += 1,
+        }
+    }
+
     fn and(self, other: Pass) -> Pass {
         Pass {
             changed: self.changed + other.changed,
@@ -51,6 +62,8 @@ pub(super) struct Sweeps {
     stopping: Sweep,
     waits: Sweep,
     debts: Sweep,
+    /// Where the next look for old runs begins.
+    old: Option<store::Cursor>,
 }
 
 /// One list, and how far into it the next page begins.
@@ -127,6 +140,29 @@ impl Sweeps {
         waits.and(self.debts.page(inner, Reach::Lapsed, |due| due.debts, clean).await)
     }
 
+    /// Runs that were kept long enough: one look a pass, round and round.
+    pub(super) async fn remove(&mut self, inner: &Arc<Inner>) -> Pass {
+        if !inner.carry {
+            return Pass::default();
+        }
+        let retention = inner.settings.retention;
+        let (before, page) = (inner.now() - retention, inner.settings.page_size as usize);
+        let old = match inner.ledger.old(self.old, before, page).await {
+            Ok(old) => old,
+            Err(error) => {
+                tracing::warn!(%error, "old runs could not be looked for");
+                return Pass { errors: 1, ..Pass::default() };
+            }
+        };
+        self.old = old.next;
+        let mut pass = Pass { errors: old.faults.len() as u32, ..Pass::default() };
+        let remove = |run| one(inner, run, Command::Remove { run, retention });
+        for row in join_all(old.runs.into_iter().map(remove)).await {
+            pass.count(row);
+        }
+        pass
+    }
+
     /// Whether there may be more waits that are due than the last page had.
     pub(super) fn more_waits(&self) -> bool {
         self.waits.more
@@ -159,14 +195,7 @@ impl Sweep {
         let rows = list(due);
         self.more = rows.len() + pass.errors as usize >= size;
         for row in join_all(rows.into_iter().map(handle)).await {
-            match row {
-                Row::Changed { repaired } => {
-                    pass.changed += 1;
-                    pass.repaired += u32::from(repaired);
-                }
-                Row::Stayed => pass.blocked += 1,
-                Row::Failed => pass.errors += 1,
-            }
+            pass.count(row);
         }
         let stayed = (pass.blocked + pass.errors) as usize;
         self.skip = if self.more { self.skip + stayed } else { 0 };

@@ -121,6 +121,37 @@ async fn what_a_stopping_run_waits_for_is_no_error_and_no_hurry() {
 }
 
 #[tokio::test]
+async fn old_runs_go_page_by_page_and_at_the_age_that_is_set() {
+    let retention = Duration::from_secs(3_600);
+    let bench = Bench::with(WorkerSettings { retention, ..small() }).await;
+    let mut runs = Vec::new();
+    for _ in 0..5 {
+        runs.push(bench.world.parked().await.0.id);
+    }
+    // The second one never ends, and the last one keeps the numbers of the ledger.
+    for run in [0, 2, 3, 4] {
+        bench.world.cancel(runs[run]).await.expect("cancelled");
+    }
+    let mut sweeps = Sweeps::default();
+    assert_eq!(sweeps.remove(&bench.inner).await, Pass::default()); // they are young
+    bench.world.pass(retention);
+    let mut removed = Vec::new();
+    for _ in 0..4 {
+        let commits = bench.world.ledger.commits();
+        let pass = sweeps.remove(&bench.inner).await;
+        assert!(pass.is_clean() && bench.world.ledger.commits() - commits <= 2);
+        removed.push((pass.changed, pass.blocked));
+    }
+    // Two runs a look at most; then round again, and what stayed is met again.
+    assert_eq!(removed, [(1, 0), (2, 0), (0, 1), (0, 1)]); // R-251 R-39
+    for (n, run) in runs.iter().enumerate() {
+        let (stays, kept) = (n == 1 || n == 4, bench.world.ledger.removed(*run).await.expect("read"));
+        assert_eq!(bench.world.ledger.run(*run).await.expect("read").is_some(), stays);
+        assert_eq!(kept.map(|kept| kept.status), (!stays).then_some(Status::Cancelled));
+    }
+}
+
+#[tokio::test]
 async fn start_does_not_wait_for_recovery() {
     let bench = Bench::with(small()).await;
     for _ in 0..5 {

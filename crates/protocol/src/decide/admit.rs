@@ -18,6 +18,8 @@ pub(super) struct Around {
     pub(super) session: Option<RunId>,
     /// How many wait in its queue, where it has a bound for them.
     pub(super) queued: u64,
+    /// A run of its id was here, and was removed.
+    pub(super) removed: bool,
 }
 
 /// Admits a run, or answers with the one its key made before.
@@ -29,6 +31,10 @@ pub(super) fn admit(admit: Admit, known: Option<(KnownKey, Box<Run>)>, around: A
     }
     if let Some((key, run)) = known {
         return repeat(&admit, key, run);
+    }
+    if around.removed {
+        let detail = format!("{} was here, has ended and was removed", admit.run);
+        return Refusal::new(Code::RunTerminal, detail).hint("an id names one run for ever; start with another").into();
     }
     if let Err(refusal) = check(&admit, &around, cx) {
         return refusal.into();

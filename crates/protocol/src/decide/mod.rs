@@ -15,6 +15,7 @@ mod hop;
 mod read;
 mod recover;
 mod registry;
+mod remove;
 mod rules;
 mod settle;
 mod step;
@@ -50,8 +51,24 @@ pub enum Loaded {
         session: Option<crate::id::RunId>,
         /// Runs that wait in its queue; counted only where the admission has a bound for them.
         queued: u64,
+        /// There was a run of its id, and it was removed.
+        removed: bool,
     },
     Rows(Box<Rows>),
+    /// For a removal: the rows, and what holds them here that only the store knows.
+    Old {
+        rows: Box<Rows>,
+        hold: Hold,
+    },
+}
+
+/// What holds a final run in the ledger.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Hold {
+    /// Cleanup of it is still owed.
+    pub owes: bool,
+    /// It has the largest of the numbers by which the store counts; without it they would be given out again.
+    pub newest: bool,
 }
 
 /// What came of a command: what to save, if anything, and what to answer after the commit.
@@ -81,8 +98,8 @@ impl From<Refusal> for Decision {
 /// Decides one command on one run.
 pub fn decide(command: Command, loaded: Loaded, cx: &mut Cx<'_>) -> Decision {
     match (command, loaded) {
-        (Command::Admit(admit), Loaded::New { known, session, queued }) => {
-            admit::admit(*admit, known, admit::Around { session, queued }, cx)
+        (Command::Admit(admit), Loaded::New { known, session, queued, removed }) => {
+            admit::admit(*admit, known, admit::Around { session, queued, removed }, cx)
         }
         (Command::Claim(claim), Loaded::Rows(rows)) => claim::claim(claim, rows, cx),
         (Command::Hop(hop), Loaded::Rows(rows)) => hop::hop(*hop, rows, cx),
@@ -94,6 +111,7 @@ pub fn decide(command: Command, loaded: Loaded, cx: &mut Cx<'_>) -> Decision {
         (Command::Found(found), Loaded::Rows(rows)) => found::found(*found, rows, cx),
         (Command::Read(read), Loaded::Rows(rows)) => read::read(read, rows, cx),
         (Command::Clean { debt, .. }, Loaded::Rows(rows)) => cancel::clean(debt, rows, cx),
+        (Command::Remove { retention, .. }, Loaded::Old { rows, hold }) => remove::remove(retention, rows, hold, cx),
         (command, Loaded::Missing) => missing(&command).into(),
         (command, loaded) => unreachable!("the store loads what the command names: {command:?} {loaded:?}"),
     }

@@ -157,6 +157,9 @@ impl WorkerSettings {
         for (key, _) in periods.into_iter().filter(|(_, period)| period.is_zero()) {
             refuse(key, "must be more than nothing".to_owned());
         }
+        if self.retention < MINUTE {
+            refuse("retention", "must be at least 1m, so that whoever waits for a run sees how it ended".to_owned());
+        }
         if self.page_size == 0 {
             refuse("page_size", "must be at least 1".to_owned());
         }

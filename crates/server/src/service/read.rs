@@ -2,7 +2,7 @@
 
 use super::Service;
 use super::failure::unread;
-use super::problem::{Answer, internal, not_found};
+use super::problem::{Answer, internal, not_found, problem};
 use super::reading::{self, Bodies};
 use crate::view;
 use crate::view::run::Parts;
@@ -30,13 +30,37 @@ impl Service {
     /// The row of a run that the caller may know of (C-165).
     pub(super) async fn row(&self, by: &Caller, id: RunId) -> Answer<protocol::run::Run> {
         let row = self.engine.ledger().run(id).await.map_err(|error| unread(error, by))?;
-        row.filter(|row| row.namespace == by.principal.namespace).ok_or_else(not_found)
+        match row.filter(|row| row.namespace == by.principal.namespace) {
+            Some(row) => Ok(row),
+            None => Err(self.gone(by, id).await?),
+        }
+    }
+
+    /// The same with every row that belongs to it.
+    pub(super) async fn shown(&self, by: &Caller, id: RunId) -> Answer<store::Shown> {
+        let shown = self.engine.ledger().rows(id).await.map_err(|error| unread(error, by))?;
+        match shown.filter(|shown| shown.run.namespace == by.principal.namespace) {
+            Some(shown) => Ok(shown),
+            None => Err(self.gone(by, id).await?),
+        }
+    }
+
+    /// What is told of a run that is not here: what stays of it, if it was removed.
+    async fn gone(&self, by: &Caller, id: RunId) -> Answer<Box<api::Problem>> {
+        let removed = self.engine.ledger().removed(id).await.map_err(|error| unread(error, by))?;
+        let Some(removed) = removed.filter(|removed| removed.namespace == by.principal.namespace) else {
+            return Ok(not_found());
+        };
+        let (status, at) = (removed.status, removed.removed_at.second());
+        let mut problem = problem(Code::NotFound, format!("{id} ended as {status} and was removed at {at}"));
+        problem.hint = Some("`[worker] retention` of the configuration says how long runs are kept".to_owned());
+        problem.truth = view::run::removed(&removed);
+        Ok(problem)
     }
 
     /// A run of the caller's namespace with its rows.
     pub(super) async fn whole(&self, by: &Caller, id: RunId) -> Answer<Read> {
-        let shown = self.engine.ledger().rows(id).await.map_err(|error| unread(error, by))?;
-        let shown = shown.filter(|shown| shown.run.namespace == by.principal.namespace).ok_or_else(not_found)?;
+        let shown = self.shown(by, id).await?;
         let row = shown.run;
         let result = match row.result() {
             Some(body) => Some(self.json(by, row.id, body.digest).await?),

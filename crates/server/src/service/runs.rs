@@ -116,8 +116,7 @@ impl Service {
     pub async fn calls(&self, by: &Caller, id: RunId, query: &ListQuery) -> Answer<Page<Call>> {
         self.reads(by)?;
         let limit = list::limit(query.limit)?;
-        let shown = self.engine.ledger().rows(id).await.map_err(|error| unread(error, by))?;
-        let shown = shown.filter(|shown| shown.run.namespace == by.principal.namespace).ok_or_else(not_found)?;
+        let shown = self.shown(by, id).await?;
         let receipts = self.receipts(by, id).await?;
         let page = list::page_of(shown.calls, |call| call.id.to_string(), query.cursor.as_deref(), limit)?;
         let mut items = Vec::with_capacity(page.items.len());

@@ -7,10 +7,11 @@ use api::run::{
 use api::{Json, Run};
 use protocol::approval::Approval;
 use protocol::call::{Call, OutcomeStatus, State};
-use protocol::id::{ApprovalId, ReceiptId};
+use protocol::digest::Digest;
+use protocol::id::{ApprovalId, ReceiptId, RunId};
 use protocol::limits::Limits;
 use protocol::obligation::{Obligation, Subject};
-use protocol::run::{Charge, Clock, Phase};
+use protocol::run::{Charge, Clock, Phase, Status};
 use protocol::time::Time;
 use protocol::tool::{Effect as Class, ToolSpec};
 use protocol::wait::{Owner, Wait};
@@ -93,6 +94,28 @@ fn waiting_for(parts: &Parts) -> Vec<WaitingFor> {
             tier: parts.tier,
         })
         .collect()
+}
+
+/// What stays of a run that was removed.
+pub(crate) fn removed(row: &store::Removed) -> Option<Json> {
+    #[derive(serde::Serialize)]
+    struct Left {
+        id: RunId,
+        status: Status,
+        finished_at: Time,
+        removed_at: Time,
+        events: u32,
+        head_digest: Digest,
+    }
+    let left = Left {
+        id: row.run,
+        status: row.status,
+        finished_at: row.finished_at,
+        removed_at: row.removed_at,
+        events: row.head.len,
+        head_digest: row.head.digest,
+    };
+    Json::of(&left).ok()
 }
 
 pub(crate) const fn wait_kind(owner: Owner) -> WaitKind {

@@ -119,8 +119,15 @@ impl House {
 
     /// Closes it and opens another on the same directory.
     pub(crate) async fn reopen(self) -> House {
+        self.reopen_after(async |_| ()).await
+    }
+
+    /// The same, with something done to the ledger while no host has it.
+    pub(crate) async fn reopen_after(self, between: impl AsyncFnOnce(store::Ledger)) -> House {
         let House { host, folder, .. } = self;
         host.shutdown().await;
+        let ledger = folder.path().join("data").join("stasis.db");
+        between(store::Ledger::open(store::StoreConfig::new(ledger)).expect("nobody has it")).await;
         let host = Host::start(options(folder.path())).await.unwrap_or_else(|error| panic!("{:?}", error.problem()));
         House::of(host, folder)
     }

@@ -5,12 +5,43 @@ use api::event::TailQuery;
 use api::page::ListQuery;
 use api::run::{ActionRequest, RunQuery, Tier, Until, WaitKind, WorkflowKind};
 use api::{Json, RegisterWorkflow, StartRun};
+use protocol::command::Command;
 use protocol::id::RunId;
 use protocol::run::Status;
 use protocol::time::Time;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use std::time::Duration;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_a_run_that_was_removed_its_end_and_its_head_are_told() {
+    let house = House::open().await;
+    house.register("echo", ECHO).await;
+    let run = house.run("echo", "{}").await;
+    let ended = house.ended(&run).await;
+    let events = house.local.events(run.id, &TailQuery::default()).await.unwrap().items;
+    let path = format!("/v1/runs/{}", run.id);
+    let (vera, otto) = (house.token("vera").await, house.token("otto").await);
+    house.ended(&house.run("echo", "{}").await).await;
+    let house = house
+        .reopen_after(async |ledger| {
+            let remove = Command::Remove { run: run.id, retention: Duration::ZERO };
+            ledger.transact(remove).await.unwrap();
+        })
+        .await;
+    for path in [path.clone(), format!("{path}/events"), format!("{path}/calls"), format!("{path}/explain")] {
+        let told = problem(house.raw(Method::GET, &path, Some(&vera)), 404, "not_found").await;
+        let truth = &told["truth"];
+        assert_eq!((&truth["id"], &truth["status"]), (&json!(run.id), &json!("done")), "{path}");
+        assert_eq!(truth["head_digest"], events.last().unwrap().digest.to_string());
+        assert_eq!((&truth["events"], &truth["finished_at"]), (&json!(events.len()), &json!(ended.finished_at)));
+        assert!(told["detail"].as_str().unwrap().contains("was removed at"), "{told}");
+    }
+    // Elsewhere it is as what was never there.
+    let other = problem(house.raw(Method::GET, &path, Some(&otto)), 404, "not_found").await;
+    assert_eq!(other["truth"], serde_json::Value::Null); // C-165
+    house.host.shutdown().await;
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_input_comes_back_byte_for_byte_and_the_run_has_every_field() {

@@ -11,6 +11,7 @@ mod lists;
 mod records;
 mod recovery;
 mod registry;
+mod removal;
 mod verdicts;
 mod world;
 
@@ -25,6 +26,7 @@ pub mod stories {
     pub use super::records::*;
     pub use super::recovery::*;
     pub use super::registry::*;
+    pub use super::removal::*;
     pub use super::verdicts::*;
 }
 
@@ -67,6 +69,9 @@ macro_rules! conformance_tests {
             a_cancel_of_a_busy_run_waits_for_its_hop
             a_failure_with_a_call_in_flight_waits_for_it
             a_final_run_owes_its_checkpoint_until_it_is_cleaned
+            a_run_goes_whole_once_it_was_kept_long_enough
+            what_somebody_may_still_come_for_stays
+            old_runs_are_found_page_by_page
             waits_of_namespaces_take_turns
             a_lapsed_claim_is_taken_over_once
             claims_of_other_processes_are_taken_over_at_once

@@ -37,9 +37,9 @@ pub(super) enum Found {
     Free(i64),
 }
 
-/// Takes a hash and the three parts of a key.
+/// Takes a hash and the three parts of a key. Where the run is gone there is the hash alone.
 const FIND: &str = "SELECT r.n, p.namespace = ?2 AND q.subject = ?3 AND r.idempotency_key = ?4, r.request_digest
- FROM admission a JOIN run r ON r.n = a.run JOIN pin p ON p.n = r.pin JOIN requester q ON q.n = r.requester
+ FROM admission a LEFT JOIN run r ON r.n = a.run LEFT JOIN pin p ON p.n = r.pin LEFT JOIN requester q ON q.n = r.requester
  WHERE a.hash = ?1";
 
 fn find(statement: &mut Statement<'_>, scoped: Scoped<'_>) -> Result<Found, Fault> {
@@ -47,11 +47,11 @@ fn find(statement: &mut Statement<'_>, scoped: Scoped<'_>) -> Result<Found, Faul
     loop {
         let values = params![hash, scoped.namespace, scoped.principal, scoped.key];
         let row = statement.query_row(values, |row| {
-            Ok((row.get::<_, i64>(0)?, row.get::<_, Option<bool>>(1)?, row.get::<_, Option<[u8; 32]>>(2)?))
+            Ok((row.get::<_, Option<i64>>(0)?, row.get::<_, Option<bool>>(1)?, row.get::<_, Option<[u8; 32]>>(2)?))
         });
         match row.optional()? {
             None => return Ok(Found::Free(hash)),
-            Some((run, Some(true), Some(request))) => {
+            Some((Some(run), Some(true), Some(request))) => {
                 return Ok(Found::Known { run, request: Digest::from_bytes(request) });
             }
             Some(_) => hash = hash.wrapping_add(1),
@@ -59,7 +59,24 @@ fn find(statement: &mut Statement<'_>, scoped: Scoped<'_>) -> Result<Found, Faul
     }
 }
 
-/// The same, for readers.
+/// Frees the key of the run `n`, which goes. A hash that another one follows stays, so that the other is found.
+pub(super) fn forget(db: &Connection, scoped: Scoped<'_>, n: i64) -> Result<(), Fault> {
+    let mut at = db.prepare_cached("SELECT run FROM admission WHERE hash = ?1")?;
+    let mut hash = scoped.hash();
+    while let Some(run) = at.query_row([hash], |row| row.get::<_, i64>(0)).optional()? {
+        let next = hash.wrapping_add(1);
+        if run == n {
+            if !at.exists([next])? {
+                db.prepare_cached("DELETE FROM admission WHERE hash = ?1")?.execute([hash])?;
+            }
+            return Ok(());
+        }
+        hash = next;
+    }
+    Ok(())
+}
+
+/// The same as [`Table::find`], for readers.
 pub(super) fn look_up(db: &Connection, scoped: Scoped<'_>) -> Result<Found, Fault> {
     find(&mut *db.prepare_cached(FIND)?, scoped)
 }

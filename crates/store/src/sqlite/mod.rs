@@ -22,6 +22,7 @@ mod packed;
 mod read;
 mod recent;
 mod registry;
+mod removed;
 mod run;
 mod state;
 mod tables;
@@ -40,7 +41,8 @@ pub(crate) use pack::pack;
 pub(crate) use read::Readers;
 #[cfg(feature = "testing")]
 pub use read::scans;
-pub use read::{ApprovalOf, CallOf, Claimable, Counts, Due, Reach, Shown};
+pub use read::{ApprovalOf, CallOf, Claimable, Counts, Due, Old, Reach, Shown};
+pub use removed::Removed;
 pub(crate) use writer::{Done, Job, Work};
 
 use crate::config::StoreConfig;

@@ -57,6 +57,10 @@ fn bodies<'a>(command: &'a Command, each: &mut impl FnMut(&'a NewBody)) {
         Command::Extend(extend) => extend.reason.iter().for_each(each),
         Command::Cancel(cancel) => cancel.reason.iter().for_each(each),
         Command::Read(read) => read.reason.iter().for_each(each),
-        Command::Claim(_) | Command::Expire { .. } | Command::Recover { .. } | Command::Clean { .. } => {}
+        Command::Claim(_)
+        | Command::Expire { .. }
+        | Command::Recover { .. }
+        | Command::Clean { .. }
+        | Command::Remove { .. } => {}
     }
 }

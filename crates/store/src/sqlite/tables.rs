@@ -26,7 +26,7 @@ use super::pack::Packs;
 use super::recent::Recent;
 use super::run::Stored;
 use super::state::Live;
-use super::{admission, approval, body, call, event, journal, obligation, recent, run, timer};
+use super::{admission, approval, body, call, event, journal, obligation, recent, removed, run, timer};
 use crate::error::Corrupt;
 
 pub(super) struct Tables<'c> {
@@ -103,9 +103,13 @@ impl<'c> Tables<'c> {
         let nothing = (Loaded::Missing, Held { kind: HeldKind::Nothing, request: None });
         match command.subject() {
             Subject::New(admit) => self.load_new(admit),
-            Subject::Run(id) => match self.load_run(id, None)? {
-                Some(loaded) => Ok(loaded),
-                None => Ok(nothing),
+            Subject::Run(id) => match (self.load_run(id, None)?, command) {
+                (Some((Loaded::Rows(rows), held)), Command::Remove { .. }) => {
+                    let HeldKind::Run { n, .. } = held.kind else { return Ok((Loaded::Rows(rows), held)) };
+                    Ok((Loaded::Old { rows, hold: removed::hold(self.db, n)? }, held))
+                }
+                (Some(loaded), _) => Ok(loaded),
+                (None, _) => Ok(nothing),
             },
             Subject::Approval(id) => {
                 if let Some(run) = self.recent.run_of(id) {
@@ -171,12 +175,13 @@ impl<'c> Tables<'c> {
             Some(_) => self.run.queued(&admit.queue)?,
             None => 0,
         };
+        let removed = known.is_none() && removed::is_there(self.db, admit.run)?;
         let hash = match found {
             Some(Found::Free(hash)) => Some(hash),
             _ => None,
         };
         let held = Held { kind: HeldKind::New { hash }, request: Some(admit.request_digest) };
-        Ok((Loaded::New { known, session, queued }, held))
+        Ok((Loaded::New { known, session, queued, removed }, held))
     }
 
     fn earlier(&mut self, n: i64) -> Result<Option<Box<Run>>, Fault> {
@@ -235,6 +240,9 @@ impl<'c> Tables<'c> {
 
     /// Writes a change whole, or stops at the first thing that does not fit; the caller then rolls back.
     pub(super) fn save(&mut self, change: Change, held: Held, packs: &Packs) -> Result<(), Fault> {
+        if let (true, HeldKind::Run { n, .. }) = (change.removed, held.kind) {
+            return removed::remove(self.db, n, change.run(), change.now);
+        }
         let n = self.write(&change, held, packs)?;
         self.recent.put(n, change.rows);
         Ok(())

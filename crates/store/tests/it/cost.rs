@@ -20,6 +20,7 @@ async fn every_scan_reads_an_index_over_live_rows() {
         ("next expiry", "USING INDEX approval_expiry"),
         ("deadlines", "USING INDEX run_deadline"),
         ("stopping", "INDEX obligation_open"),
+        ("old", "USING INTEGER PRIMARY KEY"),
         ("pending", "USING INDEX approval_pending"),
         ("expiring", "USING INDEX approval_expiry"),
         ("running", "USING INDEX run_status"),

@@ -7,3 +7,4 @@ mod crash;
 mod damage;
 mod home;
 mod open;
+mod removal;

@@ -121,7 +121,7 @@ impl World {
     fn load(&self, command: &Command) -> Loaded {
         let Some(rows) = &self.rows else {
             return match command {
-                Command::Admit(_) => Loaded::New { known: None, session: None, queued: 0 },
+                Command::Admit(_) => Loaded::New { known: None, session: None, queued: 0, removed: false },
                 _ => Loaded::Missing,
             };
         };
@@ -130,7 +130,7 @@ impl World {
             let known = admit.idempotency_key.is_some().then(|| (key, Box::new(rows.run.clone())));
             let session = rows.run.session.as_ref().filter(|_| !rows.run.status().is_final()).map(|_| rows.run.id);
             let queued = u64::from(rows.run.status() == Status::Queued);
-            return Loaded::New { known, session, queued };
+            return Loaded::New { known, session, queued, removed: false };
         }
         let mut rows = rows.clone();
         if let Subject::Approval(approval) = command.subject() {

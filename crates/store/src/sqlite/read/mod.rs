@@ -18,7 +18,7 @@ use tokio::sync::Semaphore;
 pub use lists::{ApprovalOf, CallOf};
 #[cfg(feature = "testing")]
 pub use passes::scans;
-pub use passes::{Claimable, Counts, Due, Reach};
+pub use passes::{Claimable, Counts, Due, Old, Reach};
 pub use rows::Shown;
 
 use super::check::{self, Check};

@@ -13,6 +13,7 @@ use super::super::fault::{Fault, Fields};
 use super::super::obligation::DEBTS;
 use super::{Reader, keep};
 use crate::error::Corrupt;
+use crate::page::Cursor;
 
 /// A hop that waits for a worker.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -58,12 +59,21 @@ impl Due {
     }
 }
 
+/// Final runs that ended before a moment, among those of one look.
+#[derive(Clone, Debug, Default)]
+pub struct Old {
+    pub runs: Vec<RunId>,
+    pub faults: Vec<Corrupt>,
+    /// Where the next look begins; `None` once nothing older is left.
+    pub next: Option<Cursor>,
+}
+
 /// Figures for people and metrics.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Counts {
     /// Runs ever admitted.
     pub runs: u64,
-    /// Runs by status; of DONE there are as many as the others leave.
+    /// Runs that are here, by status; of DONE there are as many as the others leave.
     pub statuses: Vec<(Status, u64)>,
     pub pending_approvals: u64,
     pub ambiguous_calls: u64,
@@ -108,7 +118,37 @@ const STOPPING: &str = "SELECT DISTINCT r.id FROM obligation o JOIN run r ON r.n
 const DEBTS_SQL: &str = "SELECT r.id, d.kind FROM debt d JOIN run r ON r.n = d.run
  WHERE d.since <= ?1 ORDER BY d.run LIMIT ?2 OFFSET ?3";
 
+/// Runs in the order of their admission: one that was admitted later than a moment has not ended before it, nor has any
+/// behind it, so that no index of ends has to be kept. One that is not final is stepped over.
+const OLD: &str = "SELECT r.n, r.id, r.created_at, r.finished_at FROM run r WHERE r.n > ?1 ORDER BY r.n LIMIT ?2";
+
 impl Reader<'_> {
+    /// Final runs that ended at `before` or earlier, among the next `limit` runs after a place (R-251).
+    pub(crate) fn old(self, after: Option<Cursor>, before: Time, limit: usize) -> Result<Old, Fault> {
+        let mut old = Old::default();
+        let mut statement = self.db.prepare_cached(OLD)?;
+        let mut rows = statement.query([after.map_or(0, |cursor| cursor.0), limit as i64])?;
+        let mut seen = 0;
+        while let Some(row) = rows.next()? {
+            let mut f = Fields::new(row, "run");
+            let n = f.int("n")?;
+            f.keyed(n);
+            (old.next, seen) = (Some(Cursor(n, 0)), seen + 1);
+            let mut one = || -> Result<(RunId, Time, Option<Time>), Box<Corrupt>> {
+                Ok((f.id("id")?, f.time("created_at")?, f.maybe_time("finished_at")?))
+            };
+            match one() {
+                Ok((_, created_at, _)) if created_at > before => return Ok(Old { next: None, ..old }),
+                Ok((id, _, finished_at)) => old.runs.extend(finished_at.filter(|at| *at <= before).map(|_| id)),
+                Err(corrupt) => old.faults.push(*corrupt),
+            }
+        }
+        if seen < limit {
+            old.next = None;
+        }
+        Ok(old)
+    }
+
     /// In the order of R-74. Rows that cannot be read are left out and reported.
     pub(crate) fn claimable(
         self,
@@ -243,7 +283,8 @@ impl Reader<'_> {
             counts.statuses.push((f.one_of("status", &Status::ALL)?, f.uint("count")?));
         }
         let others: u64 = counts.statuses.iter().map(|(_, count)| count).sum();
-        counts.statuses.push((Status::Done, counts.runs.saturating_sub(others)));
+        let removed = one("SELECT count(*) FROM removed")?;
+        counts.statuses.push((Status::Done, counts.runs.saturating_sub(others + removed)));
         Ok(counts)
     }
 }
@@ -271,6 +312,7 @@ pub fn scans() -> Vec<(&'static str, String)> {
         ("next expiry", NEXT_EXPIRY),
         ("deadlines", DEADLINES),
         ("stopping", STOPPING),
+        ("old", OLD),
     ];
     let mut all: Vec<(&'static str, String)> = passes.map(|(name, sql)| (name, sql.to_owned())).to_vec();
     all.push(("pending", approvals(ApprovalOrder::Newest)));

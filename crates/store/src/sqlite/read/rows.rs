@@ -11,6 +11,7 @@ use protocol::wait::Wait;
 use rusqlite::params;
 
 use super::super::admission::{self, Found, Scoped};
+use super::super::removed::{self, Removed};
 use super::super::run::Stored;
 use super::super::{approval, call, fault::Fault, obligation, run};
 use super::Reader;
@@ -42,6 +43,10 @@ impl Reader<'_> {
         let mut statement = self.db.prepare_cached(&sql)?;
         let mut rows = statement.query([n])?;
         rows.next()?.map(|row| run::read(row, self.db, self.names)).transpose()
+    }
+
+    pub(crate) fn removed(self, id: RunId) -> Result<Option<Removed>, Fault> {
+        removed::read(self.db, id)
     }
 
     pub(crate) fn run(self, id: RunId) -> Result<Option<Run>, Fault> {

@@ -109,8 +109,20 @@ CREATE INDEX run_deadline ON run (deadline) WHERE deadline IS NOT NULL AND finis
 -- Claims are found by it too: as many runs are active as workers have places.
 CREATE INDEX run_status ON run (status) WHERE status <> 9;
 
+-- What stays of a run that was kept long enough, under the number that it had.
+CREATE TABLE removed (
+    n INTEGER PRIMARY KEY,
+    id BLOB NOT NULL UNIQUE,
+    namespace TEXT NOT NULL,
+    status INTEGER NOT NULL,
+    finished_at INTEGER NOT NULL,
+    events INTEGER NOT NULL,
+    head BLOB NOT NULL,
+    removed_at INTEGER NOT NULL
+);
+
 -- Idempotency keys: a 64-bit hash of namespace, principal and key. A hash that is taken by another key is followed by
--- the next number; equality is judged by the run's row.
+-- the next number; equality is judged by the run's row. A hash that others follow stays when its run is removed.
 CREATE TABLE admission (
     hash INTEGER PRIMARY KEY,
     run INTEGER NOT NULL
