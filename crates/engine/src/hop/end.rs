@@ -4,6 +4,7 @@ use super::state::{Hop, Out};
 use super::turn::Turn;
 use super::{Next, checkpoint, dropped, script};
 use crate::failpoint;
+use protocol::call::State;
 use protocol::code::Code;
 use protocol::command::{Act, Answer};
 use protocol::event::{Facts, Kind};
@@ -105,20 +106,30 @@ async fn frozen(hop: &mut Hop, guest: Guest) -> Option<(Snapshot, Option<NewBody
     Some((snapshot, Some(body)))
 }
 
-/// On shutdown a run that waits for people parks at once; one with nothing open is handed back.
+/// On shutdown a run that waits for people or timers parks at once; one with nothing open, or with something that only this
+/// process has in hand, is handed back.
 pub(super) async fn park_or_hand_back(hop: &mut Hop, turn: &Turn, guest: Guest) -> Result<Next, Out> {
-    let waits = turn.calls.iter().all(|id| {
-        let call = hop.call(*id);
-        call.is_ended() || matches!(call.state, protocol::call::State::Asked | protocol::call::State::Ambiguous(_))
-    });
-    let open = turn.calls.iter().any(|id| !hop.call(*id).is_ended());
-    if waits && open && hop.run.settings.resume {
+    let open: Vec<CallId> = turn.calls.iter().copied().filter(|id| !hop.call(*id).is_ended()).collect();
+    let waits = !open.is_empty() && open.iter().all(|id| waits_in_the_ledger(hop, *id));
+    if waits && hop.run.settings.resume {
         return park(hop, turn, Parking::Guest(guest)).await;
     }
     hop.charge(guest.active().as_micros() as u64);
     drop(guest);
     hop.live.guard(None);
     hand_back(hop).await
+}
+
+/// Whether the call has a wait that brings its run back. An ambiguous one has none while it is between two attempts.
+fn waits_in_the_ledger(hop: &Hop, id: CallId) -> bool {
+    let call = hop.call(id);
+    let stored = || hop.waits.iter().any(|wait| wait.call == id && !wait.is_ended());
+    let new = || hop.pending.timers.iter().any(|timer| timer.call == id);
+    match call.state {
+        State::Asked => true,
+        State::Ambiguous(_) => call.settle.is_some() || stored() || new(),
+        State::Entered | State::Dispatched(_) | State::Ended(_) => false,
+    }
 }
 
 /// E-8.

@@ -34,6 +34,39 @@ async fn a_key_settles_what_was_lost_and_the_other_side_applies_it_once() {
     assert_eq!(receipts[1]["attempt"], 2); // C-233
 }
 
+/// Between two attempts no wait of the ledger brings the run back: only this process knows that one is due.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_stops_between_two_attempts_leaves_the_next_one_to_another() {
+    let found = Reply::Says(200, r#"{"outcome":"happened","result":{"done":true}}"#);
+    let beside = "stasis.parallel(shop.pay.later(n=1), shop.send.later(n=1))";
+    for (source, status) in [
+        ("result = shop.send(n=1)", Status::Done),
+        ("result = shop.order(n=1)", Status::Done),
+        (beside, Status::AwaitingConsent),
+    ] {
+        let (desk, shop) = open(Setting::default()).await;
+        shop.tell("/send", [LOST, LOST]);
+        shop.tell("/order", [LOST]);
+        shop.tell("/find", [LOST, found.clone()]);
+        let run = desk.begin(source, "{}").await;
+        eventually("one is ambiguous", async || {
+            desk.calls(run).await.iter().any(|call| matches!(call.state, State::Ambiguous(_)))
+        })
+        .await;
+        let desk = desk.reopen(Setting::default()).await;
+        let settled = async || {
+            let calls = desk.calls(run).await;
+            calls.iter().filter(|call| call.tool.name != "shop.pay").all(protocol::call::Call::is_ended)
+        };
+        eventually("it is settled", settled).await;
+        let run = desk.stopped(run).await;
+        assert_eq!(run.status(), status, "{source}: {:?}", run.phase); // R-114
+        assert!(run.status() != Status::Done || desk.result(&run).await == r#"{"done":true}"#, "{source}"); // C-85
+        assert!(shop.seen("/order").len() <= 1, "{source}"); // C-231
+        assert!(shop.seen("/send").windows(2).all(|pair| pair[0] == pair[1]), "{source}"); // C-12
+    }
+}
+
 /// A run that is cancelled while its first call is ambiguous, once it has ended.
 async fn cancelled_while_ambiguous(desk: &Desk, source: &str) -> Run {
     let run = desk.begin(source, "{}").await;
