@@ -142,6 +142,13 @@ impl Registry {
         self.principals.get(subject).cloned().or_else(local)
     }
 
+    /// Whether `by` has a say in the tokens of `subject`: as one of the same namespace, or as `local`, whose the machine is
+    /// (I-65).
+    pub fn keeps_tokens(&self, by: &Principal, subject: &str) -> bool {
+        let same = |other: Principal| other.namespace == by.namespace;
+        by.id == Principal::LOCAL || self.principal(subject).is_some_and(same)
+    }
+
     /// The spec of a registered or built-in tool in one of its versions.
     pub fn tool(&self, name: &str, version: &str) -> Option<Arc<ToolSpec>> {
         let registered = self.tools.get(name).and_then(|versions| versions.get(version));

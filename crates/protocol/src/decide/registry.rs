@@ -34,7 +34,8 @@ pub fn decide_registry(change: Change, cx: &Cx<'_>) -> Result<RegistryChange, Re
         Change::RevokeToken { by, token } => {
             allowed(&by, Right::Admin)?;
             let mut registry = cx.registry.clone();
-            let Some(row) = registry.tokens.get_mut(&token) else {
+            let kept = |row: &&mut Token| cx.registry.keeps_tokens(&by.principal, &row.principal);
+            let Some(row) = registry.tokens.get_mut(&token).filter(kept) else {
                 return Err(Refusal::new(Code::NotFound, format!("there is no token {token}")));
             };
             let changed = row.revoked_at.is_none();
@@ -182,10 +183,12 @@ fn withdraw(
     if found { Ok(done(registry, changed)) } else { Err(unknown()) }
 }
 
-/// A token has its principal's rights or fewer (I-65).
+/// A token has its principal's rights or fewer, and works where its principal does: whoever is of another namespace makes
+/// none there (I-65).
 fn mint(by: &Caller, token: Token, cx: &Cx<'_>) -> Result<RegistryChange, Refusal> {
     allowed(by, Right::Admin)?;
-    let Some(principal) = cx.registry.principal(&token.principal) else {
+    let kept = cx.registry.keeps_tokens(&by.principal, &token.principal);
+    let Some(principal) = cx.registry.principal(&token.principal).filter(|_| kept) else {
         let detail = format!("there is no principal `{}`", token.principal);
         return Err(Refusal::new(Code::NotFound, detail).hint("add a [[principal]] to the configuration and apply it"));
     };

@@ -96,12 +96,12 @@ impl Service {
         Ok(Token { secret: Some(secret), ..self.drawn_token(&row) })
     }
 
-    /// The tokens of the caller's namespace, newest first.
+    /// The tokens that the caller has a say in, newest first.
     pub async fn tokens(&self, by: &Caller, query: &ListQuery) -> Answer<Page<Token>> {
         self.need(by, &[Right::Admin])?;
         let limit = list::limit(query.limit)?;
         let registry = self.engine.ledger().registry();
-        let seen = registry.tokens.values().rev().filter(|row| sees(by, &registry, row));
+        let seen = registry.tokens.values().rev().filter(|row| registry.keeps_tokens(&by.principal, &row.principal));
         let all: Vec<Token> = seen.map(|row| self.drawn_token(row)).collect();
         list::page_of(all, |token| token.id.to_string(), query.cursor.as_deref(), limit)
     }
@@ -110,7 +110,10 @@ impl Service {
     pub async fn revoke_token(&self, by: &Caller, id: TokenId) -> Answer<Token> {
         self.need(by, &[Right::Admin])?;
         let registry = self.engine.ledger().registry();
-        registry.tokens.get(&id).filter(|row| sees(by, &registry, row)).ok_or_else(not_found)?;
+        let row = registry.tokens.get(&id).ok_or_else(not_found)?;
+        if !registry.keeps_tokens(&by.principal, &row.principal) {
+            return Err(not_found());
+        }
         let changed = self.engine.revoke_token(by.clone(), id).await.map_err(|failure| told(failure, by))?;
         let registry = self.engine.ledger().registry();
         let row = registry.tokens.get(&id).ok_or_else(not_found)?;
@@ -209,10 +212,4 @@ fn versions(registry: &Registry, name: &str) -> Vec<Tool> {
         view::workflow::tool(&row.spec, row.digest, rule, Some(row))
     };
     rows.into_iter().map(draw).collect()
-}
-
-/// Whether a token belongs to the caller's namespace, which is its principal's.
-fn sees(by: &Caller, registry: &Registry, row: &registry::Token) -> bool {
-    let principal = registry.principal(&row.principal);
-    principal.is_some_and(|principal| principal.namespace == by.principal.namespace)
 }

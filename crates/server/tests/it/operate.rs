@@ -33,6 +33,33 @@ async fn tools_are_listed_with_their_rules_and_withdrawn() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_admin_elsewhere_makes_and_revokes_tokens_of_its_own_namespace_alone() {
+    let house = House::open().await;
+    let otto = house.token("otto").await;
+    let maria = NewToken { principal: "maria".into(), rights: vec![], expires_at: None };
+    let marias = house.local.new_token(&maria).await.unwrap();
+    let mint = |whose: &str| house.raw(Method::POST, "/v1/tokens", Some(&otto)).json(&json!({"principal": whose}));
+    for whose in ["maria", "local", "nobody"] {
+        problem(mint(whose), 404, "not_found").await; // I-65
+    }
+    let (made, own) = told(mint("otto")).await;
+    assert_eq!((made, own["principal"].as_str()), (StatusCode::CREATED, Some("otto")));
+    let path = format!("/v1/tokens/{}/revoke", marias.id);
+    problem(house.raw(Method::POST, &path, Some(&otto)), 404, "not_found").await; // I-65
+    assert_eq!(told(house.raw(Method::GET, "/v1/runs", marias.secret.as_deref())).await.0, StatusCode::OK); // I-65
+    let (_, listed) = told(house.raw(Method::GET, "/v1/tokens", Some(&otto))).await;
+    let whose: Vec<&str> = listed["items"].as_array().unwrap().iter().filter_map(|t| t["principal"].as_str()).collect();
+    assert_eq!(whose, ["otto", "otto"]); // I-65
+    // Who has the machine made his first one, and takes it back.
+    let all = house.local.tokens(&ListQuery::default()).await.unwrap().items;
+    for token in all.iter().filter(|token| token.principal == "otto") {
+        house.local.revoke_token(token.id, &Default::default()).await.unwrap();
+    }
+    problem(mint("otto"), 401, "unauthenticated").await; // I-76
+    house.host.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_token_works_with_its_rights_until_it_is_revoked() {
     let house = House::open().await;
     let request = NewToken { principal: "rita".into(), rights: vec!["runs:read".into()], expires_at: None };
