@@ -28,6 +28,10 @@ pub(crate) fn body<T: DeserializeOwned>(text: &[u8], bytes: usize) -> Result<T, 
             format!("the body is no JSON that is taken here: {} at byte {}", fault.reason, fault.offset),
         )
     })?;
+    // A list would do for an object whose fields stand in their order, and no name in it could be unknown.
+    if !canonical.as_str().starts_with('{') {
+        return Err(Refused::new(Code::InvalidRequest, "the body has to be an object"));
+    }
     let mut reader = serde_json::Deserializer::from_str(canonical.as_str());
     serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let place = error.path().to_string();
@@ -126,6 +130,9 @@ mod tests {
         assert!(problem.detail.contains("`priority`") && !problem.detail.contains("line"), "{}", problem.detail);
         assert_eq!(problem.errors[0].key.as_deref(), Some("priority"));
         assert!(refused("{}").detail.contains("workflow"));
+        for list in [r#"["a",{"id":"o-7"}]"#, "[]", "null", "7"] {
+            assert_eq!((refused(list).status, refused(list).code.as_str()), (400, "invalid_request"), "{list}"); // I-37
+        }
         let problem = refused_query("limit=many");
         assert_eq!((problem.code.as_str(), problem.errors[0].key.as_deref()), ("invalid_request", Some("limit")));
     }
