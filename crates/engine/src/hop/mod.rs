@@ -47,7 +47,8 @@ pub(crate) async fn carry(inner: Arc<Inner>, live: Arc<Live>, run: Run) -> Next 
         Err(open::Closed::Failed(mut hop, failure)) => {
             return match hop.commit(Act::Fail(failure)).await {
                 Ok(_) => Next::Done,
-                Err(out) => dropped(&hop, &out),
+                // A run that is cancelled while its hop opens has rows that do not fit together for it.
+                Err(out) => end::leave(&mut hop, out).await,
             };
         }
     };

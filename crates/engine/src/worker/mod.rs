@@ -181,6 +181,19 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_hop_that_cannot_be_opened_and_whose_run_is_cancelled_lets_go_of_it() {
+        let bench = Bench::with(WorkerSettings::default()).await;
+        let run = bench.world.running().await;
+        let live = bench.inner.crew.enter(&bench.inner, run.id, run.fence).expect("a free place");
+        bench.world.cancel(run.id).await.expect("cancelled");
+        // The bench has no guest image, so the hop wants to fail its run.
+        let next = hop::carry(bench.inner.clone(), live, run.clone()).await;
+        assert!(matches!(next, hop::Next::Done));
+        let run = bench.world.ledger.run(run.id).await.expect("read").expect("there");
+        assert_eq!((run.status(), run.claim()), (Status::Cancelled, None)); // R-265 R-266
+    }
+
+    #[tokio::test]
     async fn a_panic_beside_a_call_leaves_no_hop_to_wait_for() {
         let bench = Bench::with(WorkerSettings::default()).await;
         for cancelled in [false, true] {
