@@ -156,6 +156,15 @@ impl Engine {
         &self.inner.image
     }
 
+    /// Places of guests that were not used again, over all images of this process (W-226).
+    pub fn retired_slots(&self) -> u64 {
+        let newest = match &self.inner.image {
+            Image::Found(sandbox) => sandbox.retired(),
+            Image::Missing { .. } => 0,
+        };
+        newest + self.inner.images.all().iter().map(|older| older.retired()).sum::<u64>()
+    }
+
     /// Until one full recovery pass is done.
     pub fn recovering(&self) -> bool {
         *self.inner.recovering.borrow()
@@ -260,9 +269,9 @@ impl Engine {
     }
 
     /// Opens bodies to an auditor, which the run's timeline tells of (C-282).
-    pub async fn read(&self, by: Caller, run: RunId, opened: Opened, reason: Option<&str>) -> Result<(), Failure> {
+    pub async fn read(&self, by: Caller, opened: Opened, reason: Option<&str>) -> Result<(), Failure> {
         let reason = verdict::reason(reason)?;
-        self.inner.ledger.transact(Command::Read(Read { by, run, opened, reason })).await?;
+        self.inner.ledger.transact(Command::Read(Read { by, opened, reason })).await?;
         Ok(())
     }
 

@@ -129,6 +129,10 @@ impl<T> Kept<T> {
         self.lock().get(&digest).cloned()
     }
 
+    pub(crate) fn all(&self) -> Vec<Arc<T>> {
+        self.lock().values().cloned().collect()
+    }
+
     pub(crate) fn keep(&self, digest: Digest, value: Arc<T>) -> Arc<T> {
         let mut kept = self.lock();
         if kept.len() >= KEPT {

@@ -57,6 +57,8 @@ pub enum Subject<'a> {
     Run(RunId),
     /// The run of this approval.
     Approval(ApprovalId),
+    /// The run of this call.
+    Call(CallId),
 }
 
 /// An authenticated principal at a door. Rights are checked inside the command, not only at the door.
@@ -324,7 +326,6 @@ pub struct Cancel {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Read {
     pub by: Caller,
-    pub run: RunId,
     pub opened: Opened,
     /// Kept as a body; the event names its digest (I-38).
     pub reason: Option<NewBody>,
@@ -450,7 +451,10 @@ impl Command {
             Command::Cancel(cancel) => Subject::Run(cancel.run),
             Command::Recover(recover) => Subject::Run(recover.run),
             Command::Found(found) => Subject::Run(found.run),
-            Command::Read(read) => Subject::Run(read.run),
+            Command::Read(read) => match read.opened {
+                Opened::Approval(id) => Subject::Approval(id),
+                Opened::Call(id) => Subject::Call(id),
+            },
             Command::Clean { run, .. } | Command::Remove { run, .. } => Subject::Run(*run),
         }
     }

@@ -1,6 +1,6 @@
 //! The sandbox: one image, compiled once and shared, and the guests made from it.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -154,6 +154,8 @@ pub(crate) struct Inner {
     /// Bodies whose guests have gone, reset and ready for the next. Making one anew costs more than a small program, nearly
     /// all of it page faults.
     idle: Mutex<Vec<Body>>,
+    /// Bodies that have served their last guest, since it could not be shown that nothing of that is left in them.
+    retired: Arc<AtomicU64>,
     pub(crate) ticker: Ticker,
     seats: Arc<Seats>,
     check_seats: Arc<Seats>,
@@ -217,6 +219,7 @@ impl Sandbox {
             pre,
             pristine,
             idle: Mutex::default(),
+            retired: Arc::default(),
             ticker,
             seats: Seats::new(config.max_guests),
             check_seats: Seats::new(CHECK_SEATS),
@@ -255,6 +258,11 @@ impl Sandbox {
     /// How many guests live now.
     pub fn guests(&self) -> u32 {
         self.0.seats.taken.load(Ordering::Acquire)
+    }
+
+    /// How many places of guests were not used again, since they could not be shown to be as the image is (W-226).
+    pub fn retired(&self) -> u64 {
+        self.0.retired.load(Ordering::Relaxed)
     }
 
     /// Compiles a source without running it (W-152).
@@ -323,7 +331,10 @@ impl Inner {
             (Some(Ending::Checked(code)), Ok(_)) if code.len() <= CODE_BYTES => code.into(),
             (Some(Ending::Checked(_)), Ok(_)) => return Err(CheckError::stopped("its code is too long")),
             (Some(Ending::SourceFault(fault)), Ok(_)) => match serde_json::from_str::<SourceFault>(&fault) {
-                Ok(fault) => return Err(fault.into()),
+                Ok(fault) => {
+                    self.take_back(body);
+                    return Err(fault.into());
+                }
                 Err(error) => return Err(CheckError::stopped(&error.to_string())),
             },
             (_, Ok(_)) => return Err(CheckError::stopped("it gave no verdict")),
@@ -355,7 +366,7 @@ impl Inner {
                 Err(error) => return Err(StartError::Guest(describe(&error))),
             },
         });
-        if !body.occupy(host, &clock) {
+        if !body.occupy(host, &clock, &self.retired) {
             let image = self.base().len();
             return Err(StartError::Guest(format!(
                 "its image alone takes {image} bytes of the {memory_bytes} allowed"
@@ -367,7 +378,10 @@ impl Inner {
     /// Keeps the body of a guest that has gone, unless there are enough, or it cannot be made as it was.
     pub(crate) fn take_back(&self, mut body: Box<Body>) {
         let is_full = |idle: &Vec<_>| idle.len() >= IDLE_BODIES as usize;
-        if is_full(&self.idle()) || !body.reset(self.base()) {
+        if is_full(&self.idle()) {
+            return body.spare();
+        }
+        if !body.reset(self.base()) {
             return;
         }
         let mut idle = self.idle();

@@ -1,16 +1,15 @@
-//! Reading the bodies of a call or an approval as an auditor (C-282): nothing changes, and the timeline says who looked.
+//! Reading the bodies of a call or an approval as an auditor (C-282): nothing changes, and the timeline of its run says who
+//! looked.
 
-use super::{Cx, Decision, admit::not_permitted};
-use crate::code::Code;
-use crate::command::{Answer, Opened, Read};
+use super::{Cx, Decision, admit::not_permitted, missing};
+use crate::command::{Answer, Command, Opened, Read};
 use crate::event::{Facts, Kind};
 use crate::principal::Right;
-use crate::refusal::Refusal;
 use crate::rows::{Change, Rows};
 
 pub(super) fn read(read: Read, rows: Box<Rows>, cx: &Cx<'_>) -> Decision {
     if rows.run.namespace != read.by.principal.namespace {
-        return Refusal::new(Code::NotFound, format!("there is no run {}", read.run)).into();
+        return missing(&Command::Read(read)).into();
     }
     if !read.by.principal.can(Right::AuditRead) {
         return not_permitted(&read.by, Right::AuditRead).into();

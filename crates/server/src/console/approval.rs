@@ -16,6 +16,7 @@ use api::approval::{
 };
 use api::{Approval, Json};
 use maud::{Markup, html};
+use protocol::limits::REASON_BYTES;
 use protocol::principal::Right;
 
 /// The content of the page. `draft` is what was typed into a form that was refused; `notice` says what the last request
@@ -192,7 +193,7 @@ fn withheld(view: &View, approval: &Approval) -> Markup {
                 (csrf(view))
                 div.field {
                     label for="audit-reason" { "Reason " span.soft { "not needed" } }
-                    textarea #audit-reason name="reason" rows="2" maxlength="8192" {}
+                    textarea #audit-reason name="reason" rows="2" maxlength=(REASON_BYTES) {}
                 }
                 p.soft { "Reading them as an auditor is an event of the run." }
                 div.buttons { button type="submit" { "Read them as an auditor" } }

@@ -12,6 +12,7 @@ use super::text::shown;
 use api::approval::{ApprovalKind, EditRule, ReasonRule, Verdict};
 use api::{Approval, Json};
 use maud::{Markup, html};
+use protocol::limits::REASON_BYTES;
 
 /// The fields whose faults the form has no place for beside them: a refusal is always to be seen.
 fn unplaced(approval: &Approval) -> Vec<Field> {
@@ -120,7 +121,7 @@ fn reason_field(approval: &Approval, draft: &Draft, id: &str) -> Markup {
     html! {
         div.field {
             label for=(id) { "Reason " span.soft { (hint) } }
-            textarea id=(id) name="reason" rows="2" maxlength="8192" { (draft.reason) }
+            textarea id=(id) name="reason" rows="2" maxlength=(REASON_BYTES) { (draft.reason) }
             (faults(draft, Field::Reason))
         }
     }

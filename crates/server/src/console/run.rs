@@ -13,6 +13,7 @@ use super::widgets::{ago, digest, fact, lasting, outcome_hue, run_status, span, 
 use api::run::{Clocks, Effect, Failure};
 use api::{Approval, Call, Event, Explain, Json, LogLine, Run};
 use maud::{Markup, html};
+use protocol::limits::REASON_BYTES;
 use protocol::principal::Right;
 use std::time::Duration;
 
@@ -312,7 +313,7 @@ pub(super) fn confirm_cancel(view: &View, run: &Run, fault: Option<&str>) -> Mar
                 (csrf(view))
                 div.field {
                     label for="reason" { "Reason " span.soft { "not needed" } }
-                    textarea #reason name="reason" rows="2" maxlength="8192" {}
+                    textarea #reason name="reason" rows="2" maxlength=(REASON_BYTES) {}
                 }
                 div.buttons {
                     button.danger #cancel type="submit" { "Cancel the run" }

@@ -254,3 +254,19 @@ fn content_that_the_arguments_name_is_shown_by_its_digest() {
         assert!(page.contains(part), "{part}"); // C-142
     }
 }
+
+#[test]
+fn a_field_for_a_reason_takes_no_more_than_is_kept() {
+    let approval = samples::approval();
+    let withheld = Approval { withheld: true, arguments: None, ..samples::approval() };
+    let mut auditor = samples::view();
+    auditor.principal.rights = protocol::principal::Rights::all();
+    let audit = approval::content(&auditor, &withheld, &Draft::default(), None).into_string();
+    let cancel = run::confirm_cancel(&auditor, &samples::run(), None).into_string();
+    for page in [approval_page(&approval, &Draft::default(), None).into_string(), audit, cancel] {
+        let fields: Vec<&str> =
+            page.split("<textarea").skip(1).filter(|field| field.contains("name=\"reason\"")).collect();
+        let bound = format!("maxlength=\"{}\"", protocol::limits::REASON_BYTES);
+        assert!(!fields.is_empty() && fields.iter().all(|field| field.contains(&bound)), "{fields:?}");
+    }
+}

@@ -172,6 +172,12 @@ impl Service {
             one("stasis_hops", "Hops that this process executes.", "gauge", guests.len() as f64),
             one("stasis_guests", "Guests that are alive in this process.", "gauge", resident as f64),
             one(
+                "stasis_guest_slots_retired_total",
+                "Places of guests that were not used again, since they could not be shown to be as the image is.",
+                "counter",
+                self.engine.retired_slots() as f64,
+            ),
+            one(
                 "stasis_stuck_runs",
                 "Runs of which this process knows that they cannot go on by themselves.",
                 "gauge",

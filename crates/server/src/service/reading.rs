@@ -11,7 +11,7 @@ use api::run::ActionRequest;
 use api::{Approval, Call};
 use protocol::code::Code;
 use protocol::command::{Caller, Opened};
-use protocol::id::{ApprovalId, CallId, RunId};
+use protocol::id::{ApprovalId, CallId};
 use protocol::principal::Right;
 use protocol::reading::concerns;
 use protocol::{approval, call, run};
@@ -60,7 +60,7 @@ impl Service {
         self.audits(by)?;
         let found = self.approval_row(by, id).await?;
         if of_approval(by, &found.approval) == Bodies::Withheld {
-            self.open(by, found.run.id, Opened::Approval(id), request).await?;
+            self.open(by, Opened::Approval(id), request).await?;
         }
         self.draw_approval_with(by, &found.approval, &found.run.pattern.key, Bodies::Shown).await
     }
@@ -71,15 +71,15 @@ impl Service {
         let found = self.engine.ledger().call(id).await.map_err(|error| unread(error, by))?;
         let found = found.filter(|found| found.run.namespace == by.principal.namespace).ok_or_else(not_found)?;
         if self.of_one_call(by, &found).await? == Bodies::Withheld {
-            self.open(by, found.run.id, Opened::Call(id), request).await?;
+            self.open(by, Opened::Call(id), request).await?;
         }
         let receipt = self.receipts(by, found.run.id).await?.get(&found.call.identity.text(found.run.id)).copied();
         self.draw_call(by, &found.call, receipt, Bodies::Shown).await
     }
 
-    async fn open(&self, by: &Caller, run: RunId, opened: Opened, request: &ActionRequest) -> Answer<()> {
+    async fn open(&self, by: &Caller, opened: Opened, request: &ActionRequest) -> Answer<()> {
         let reason = request.reason.as_deref();
-        self.engine.read(by.clone(), run, opened, reason).await.map_err(|failure| told(failure, by))
+        self.engine.read(by.clone(), opened, reason).await.map_err(|failure| told(failure, by))
     }
 
     fn audits(&self, by: &Caller) -> Answer<()> {

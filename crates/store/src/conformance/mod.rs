@@ -80,6 +80,7 @@ macro_rules! conformance_tests {
             events_are_a_chain_without_gaps
             a_command_s_events_are_read_once_and_in_order
             bodies_come_back_by_digest
+            a_reading_is_told_in_the_run_of_what_was_read
             a_log_is_read_in_lines
             receipts_are_a_chain
             everything_of_a_run_is_shown

@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use protocol::call::OutcomeStatus;
-use protocol::command::{Act, Admit, Progress};
+use protocol::code::Code;
+use protocol::command::{Act, Admit, Command, Opened, Progress, Read};
 use protocol::digest::Digest;
 use protocol::event::Event;
 use protocol::rows::NewBody;
 use protocol::run::{Head, Status};
 
-use super::world::{START, World};
+use super::world::{START, World, refused};
 
 pub async fn events_are_a_chain_without_gaps(world: World) {
     let (run, asked) = world.dispatched().await;
@@ -89,6 +90,30 @@ fn noise(len: usize) -> String {
         text.extend(digest.as_bytes().iter().map(|byte| char::from(byte % 94 + 33)));
     }
     text
+}
+
+pub async fn a_reading_is_told_in_the_run_of_what_was_read(world: World) {
+    let (first, asked) = world.parked().await;
+    let (second, _) = world.parked().await;
+    let read = |opened, namespace: &str| {
+        let mut by = world.by("aude");
+        by.principal.namespace = namespace.to_owned();
+        world.settle(Command::Read(Read { by, opened, reason: None }))
+    };
+    for opened in [Opened::Approval(asked.approval), Opened::Call(asked.call)] {
+        let (run, _) = read(opened, "default").await.unwrap();
+        assert_eq!(run.id, first.id); // C-282: whatever a door takes it to belong to
+        assert_eq!(refused(read(opened, "elsewhere").await), Code::NotFound);
+    }
+    let kinds = async |run| {
+        let events = world.ledger.events(run, None, 100).await.unwrap().unwrap();
+        events.iter().map(|event| event.kind.as_str()).filter(|kind| kind.ends_with(".read")).collect::<Vec<_>>()
+    };
+    assert_eq!(kinds(first.id).await, ["approval.read", "call.read"]); // C-282
+    assert!(kinds(second.id).await.is_empty()); // C-282
+    for unknown in [Opened::Approval(world.id()), Opened::Call(world.id())] {
+        assert_eq!(refused(read(unknown, "default").await), Code::NotFound);
+    }
 }
 
 pub async fn a_log_is_read_in_lines(world: World) {

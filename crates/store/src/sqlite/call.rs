@@ -233,7 +233,7 @@ impl<'c> Table<'c> {
     }
 }
 
-/// The run of a call, for readers.
+/// The run of a call.
 pub(super) fn run_of(db: &Connection, id: CallId) -> rusqlite::Result<Option<i64>> {
     db.prepare_cached("SELECT run FROM call WHERE id = ?1")?.query_row([id.as_bytes()], |row| row.get(0)).optional()
 }

@@ -120,6 +120,10 @@ impl<'c> Tables<'c> {
                     None => Ok(nothing),
                 }
             }
+            Subject::Call(id) => match call::run_of(self.db, id)? {
+                Some(n) => self.load_owner(n, None),
+                None => Ok(nothing),
+            },
         }
     }
 

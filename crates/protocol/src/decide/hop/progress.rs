@@ -92,7 +92,8 @@ fn enter(change: &mut Change, entry: Entry) -> Result<(), Refusal> {
             }
             run.budget.calls += 1;
             call.position = Some(position);
-            call.at = change.now;
+            // A call that rides with a later commit was made before it, and may have ended before it.
+            call.at = call.at.min(change.now);
             call.state = State::Entered;
             let facts = Facts::new()
                 .with("call", call.id)
@@ -242,8 +243,10 @@ fn conclude(change: &mut Change, conclusion: Conclusion, cx: &mut Cx<'_>) -> Res
         Concluded::Ended(outcome) => {
             check_end(change, call, &outcome)?;
             let gate = call.gate().cloned().or(outcome.gate);
-            // What the guest was told is what is kept; a worker's reading of the clock is never ahead of the ledger's.
-            let at = outcome.at.min(change.now);
+            // What the guest was told is what is kept; a worker's reading of the clock is never ahead of the ledger's, and no
+            // call ends before it was made or passed its gate.
+            let began = gate.as_ref().map_or(call.at, |gate| gate.at.max(call.at));
+            let at = outcome.at.min(change.now).max(began);
             step::conclude(change, id, call::Outcome { gate, at, ..outcome });
         }
         Concluded::Ambiguous { ask, seen } => {

@@ -2,9 +2,12 @@
 
 use crate::world::{TTL, World, args, caller, obligation, ok, person};
 use protocol::approval::Verdict;
-use protocol::call::RecoveryClass;
-use protocol::command::{Act, Answered, Cancel, Command, Concluded, Progress};
+use protocol::call::{Applied, Call, Outcome, RecoveryClass};
+use protocol::command::{Act, Answered, Cancel, Command, Concluded, Conclusion, Progress};
+use protocol::journal::Entry;
 use protocol::run::Status;
+use protocol::time::Time;
+use protocol::tool::Effect;
 use std::time::Duration;
 
 /// A life with everything in it: a hot question, a park, a crash with an unknown effect, a person who finds out.
@@ -150,4 +153,26 @@ fn an_attempt_is_told_before_it_is_made() {
     assert_eq!(world.kinds(events), ["call.dispatched"]); // R-303 R-353
     world.end(id, ok()).expect("answered");
     assert_eq!(world.kinds(events), ["call.dispatched", "call.settled"]);
+}
+
+#[test]
+fn a_call_that_rides_with_a_later_commit_keeps_the_times_at_which_it_was_made_and_ended() {
+    let mut world = World::running();
+    let began = world.now;
+    let second = Duration::from_secs(1);
+    let told = |world: &mut World, made: Time, ended: Time| {
+        let call = Call { at: made, ..world.call(Effect::Read, RecoveryClass::Retry) };
+        let (id, end) = (call.id, Concluded::Ended(Outcome { at: ended, applied: Applied::No, ..ok() }));
+        let conclusions = vec![Conclusion { call: id, end }];
+        let entries = vec![Entry::Call(Box::new(call))];
+        world.record(Progress { entries, conclusions, ..Progress::default() }).expect("recorded");
+        let call = &world.calls[&id];
+        (call.at, call.outcome().expect("ended").at)
+    };
+    world.pass(second * 10);
+    let now = world.now;
+    assert_eq!(told(&mut world, began, began + second), (began, began + second)); // C-119
+    // A worker's clock that is ahead, or that went back, is not believed.
+    assert_eq!(told(&mut world, now + second, now + second * 2), (now, now)); // C-119
+    assert_eq!(told(&mut world, now, began), (now, now)); // C-119: times never run backwards
 }

@@ -132,6 +132,11 @@ impl World {
             let queued = u64::from(rows.run.status() == Status::Queued);
             return Loaded::New { known, session, queued, removed: false };
         }
+        if let Subject::Call(call) = command.subject()
+            && !self.calls.contains_key(&call)
+        {
+            return Loaded::Missing;
+        }
         let mut rows = rows.clone();
         if let Subject::Approval(approval) = command.subject() {
             match self.approvals.get(&approval) {
