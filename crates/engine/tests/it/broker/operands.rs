@@ -203,3 +203,22 @@ async fn a_cancel_does_not_wait_for_content_that_is_being_read() {
     .await;
     assert!(desk.pending(run).await.is_empty() && shop.seen("/ship").is_empty()); // C-292
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shutdown_while_content_is_read_loses_neither_question_nor_call() {
+    let (desk, shop, _folder) = tool("").await;
+    shop.tell("/slow", [Reply::Holds]);
+    let run = desk.begin(SHIPS, &json!({"url": format!("{}/slow", shop.url())}).to_string()).await;
+    shop.reached("/slow", 1).await;
+    let desk = desk.reopen(Setting::default()).await;
+    let asked = desk.asked(run).await;
+    assert_eq!(hashes(&asked), [("/url", Digest::of(r#"{"done":true}"#))]); // C-142
+    // And once more, between the yes and the call.
+    shop.tell("/slow", [Reply::Holds]);
+    let read = shop.seen("/slow").len();
+    desk.decide(asked.id, Verdict::Approve).await.expect("approved");
+    shop.reached("/slow", read + 1).await;
+    let desk = desk.reopen(Setting::default()).await;
+    assert_eq!(told(&desk, run).await, "shipped"); // C-142
+    assert_eq!(shop.seen("/ship").len(), 1);
+}

@@ -2,6 +2,7 @@
 //! runs.md sections 14 to 16).
 
 mod checkpoints;
+mod golden;
 mod patterns;
 mod replay;
 mod scribe;
