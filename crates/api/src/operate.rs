@@ -1,4 +1,4 @@
-//! What an operator reads and does: guests, tokens, the doctor, readiness (I-9, I-11, I-35).
+//! What an operator reads and does: guests, tokens, queues, the doctor, readiness (I-9, I-11, I-35).
 
 use protocol::digest::Digest;
 use protocol::id::{RunId, TokenId};
@@ -6,7 +6,7 @@ use protocol::time::Time;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::run::Tier;
+use crate::run::{Pause, Tier};
 
 /// One interpreter that is alive in this process.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
@@ -55,6 +55,20 @@ pub struct NewToken {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub expires_at: Option<Time>,
+}
+
+/// A queue, as `stasis queue list` shows it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Queue {
+    pub name: String,
+    /// Runs that wait in it, paused ones too.
+    pub queued: u64,
+    /// Most runs that may wait in it; `null` is no bound.
+    pub max_queued: Option<u64>,
+    pub paused: Vec<Pause>,
+    /// Only in the answer to `pause` and `resume`: whether it changed anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changed: Option<bool>,
 }
 
 /// Answer of `GET /v1/doctor`.

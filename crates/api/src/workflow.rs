@@ -53,6 +53,9 @@ pub struct Workflow {
     #[schema(value_type = String)]
     pub created_at: Time,
     pub revisions: Vec<Revision>,
+    /// Only in the answer to `pause` and `resume`: whether it changed anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changed: Option<bool>,
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]

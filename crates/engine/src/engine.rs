@@ -18,9 +18,10 @@ use crate::{
     apply,
     maintenance::{self, Finding, Health, Pass, Stuck},
 };
-use protocol::command::{Answer, Caller, Cancel, Command, Decided, Extend, Opened, Read};
+use protocol::command::{Answer, Caller, Cancel, Command, Decided, Extend, Opened, PauseRun, Read};
 use protocol::id::{ApprovalId, Ids, RunId, TokenId, WorkerId};
 use protocol::limits::{Limits, WorkerSettings};
+use protocol::pause::Shared;
 use protocol::principal::Principal;
 use protocol::registry::{self, Change, Token};
 use protocol::run::Run;
@@ -266,6 +267,47 @@ impl Engine {
             Answer::Settled { run, changed, .. } => Ok((*run, changed)),
             other => unreachable!("a cancel is answered with its run: {other:?}"),
         }
+    }
+
+    /// Keeps a run from workers; its hop, if it has one, gives way. False if it was paused already.
+    pub async fn pause(&self, by: Caller, run: RunId, reason: Option<&str>) -> Result<(Run, bool), Failure> {
+        let paused = self.set_pause(Command::Pause, by, run, reason).await?;
+        self.inner.crew.stop(run, worker::Stop::Paused);
+        Ok(paused)
+    }
+
+    /// Clears the pause of a run, and no other over it.
+    pub async fn resume(&self, by: Caller, run: RunId, reason: Option<&str>) -> Result<(Run, bool), Failure> {
+        self.set_pause(Command::Resume, by, run, reason).await
+    }
+
+    async fn set_pause(
+        &self,
+        command: fn(PauseRun) -> Command,
+        by: Caller,
+        run: RunId,
+        reason: Option<&str>,
+    ) -> Result<(Run, bool), Failure> {
+        let reason = verdict::said(reason)?.map(str::to_owned);
+        match self.inner.ledger.transact(command(PauseRun { by, run, reason })).await? {
+            Answer::Settled { run, changed, .. } => Ok((*run, changed)),
+            other => unreachable!("a pause is answered with its run: {other:?}"),
+        }
+    }
+
+    /// Keeps every run of a workflow or queue from workers.
+    pub async fn pause_all(&self, by: Caller, scope: Shared, reason: Option<&str>) -> Result<bool, Failure> {
+        let reason = verdict::said(reason)?.map(str::to_owned);
+        let changed = self.change(Change::Pause { by, scope, reason }).await?;
+        worker::heed_pauses(&self.inner).await;
+        Ok(changed)
+    }
+
+    /// Lets the runs of a workflow or queue go on, but for those that something else pauses.
+    pub async fn resume_all(&self, by: Caller, scope: Shared) -> Result<bool, Failure> {
+        let changed = self.change(Change::Resume { by, scope }).await?;
+        self.inner.crew.look();
+        Ok(changed)
     }
 
     /// Opens bodies to an auditor, which the run's timeline tells of (C-282).

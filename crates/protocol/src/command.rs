@@ -33,6 +33,9 @@ pub enum Command {
         wait: WaitId,
     },
     Cancel(Cancel),
+    /// Keeps the run from workers.
+    Pause(PauseRun),
+    Resume(PauseRun),
     Recover(Recover),
     /// What the engine found out about a call that no hop has any more.
     Found(Box<Found>),
@@ -322,6 +325,15 @@ pub struct Cancel {
     pub reason: Option<NewBody>,
 }
 
+/// Sets or clears the pause of a run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PauseRun {
+    pub by: Caller,
+    pub run: RunId,
+    /// Shown with the pause; the event names its digest (I-38).
+    pub reason: Option<String>,
+}
+
 /// Opens the bodies of a call or an approval to an auditor (C-282).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Read {
@@ -391,6 +403,8 @@ pub enum Renewed {
     Until {
         deadline: Time,
         stopping: bool,
+        /// A pause lies over the run: its hop gives way.
+        paused: bool,
         /// The run's own deadline has passed: its hop ends it.
         late: bool,
     },
@@ -416,13 +430,14 @@ pub enum Answer {
     Dispatched {
         attempt: u8,
     },
-    /// The gate let nothing through, and the approval or call says so for ever, or asks anew.
+    /// The gate let nothing through: the approval or call says so for ever, or asks anew. With `run_paused` nothing is
+    /// said, and the call waits (C-105).
     NotDispatched {
         code: crate::code::Code,
         detail: String,
     },
     Decided(Box<Decided>),
-    /// An expiry, cancel, recovery, reading, cleanup or removal; `changed` is false if there was nothing to do.
+    /// An expiry, cancel, pause, recovery, reading, cleanup or removal; `changed` is false if there was nothing to do.
     Settled {
         run: Box<Run>,
         changed: bool,
@@ -449,6 +464,7 @@ impl Command {
             Command::Extend(extend) => Subject::Approval(extend.approval),
             Command::Expire { run, .. } => Subject::Run(*run),
             Command::Cancel(cancel) => Subject::Run(cancel.run),
+            Command::Pause(pause) | Command::Resume(pause) => Subject::Run(pause.run),
             Command::Recover(recover) => Subject::Run(recover.run),
             Command::Found(found) => Subject::Run(found.run),
             Command::Read(read) => match read.opened {

@@ -52,6 +52,8 @@ pub enum Kind {
     ApprovalCancelled,
     /// An auditor read its bodies (C-282).
     ApprovalRead,
+    PauseSet,
+    PauseCleared,
     WaitOpened,
     WaitClosed,
     TimerFired,
@@ -64,7 +66,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    const OTHERS: [(Kind, &'static str); 28] = [
+    const OTHERS: [(Kind, &'static str); 30] = [
         (Kind::NodeEntered, "node.entered"),
         (Kind::NodeWaiting, "node.waiting"),
         (Kind::NodeEnded, "node.ended"),
@@ -84,6 +86,8 @@ impl Kind {
         (Kind::ApprovalExpired, "approval.expired"),
         (Kind::ApprovalCancelled, "approval.cancelled"),
         (Kind::ApprovalRead, "approval.read"),
+        (Kind::PauseSet, "pause.set"),
+        (Kind::PauseCleared, "pause.cleared"),
         (Kind::WaitOpened, "wait.opened"),
         (Kind::WaitClosed, "wait.closed"),
         (Kind::TimerFired, "timer.fired"),

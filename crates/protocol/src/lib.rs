@@ -22,6 +22,7 @@ pub mod journal;
 pub mod json;
 pub mod limits;
 pub mod obligation;
+pub mod pause;
 pub mod plan;
 pub mod policy;
 pub mod principal;

@@ -7,6 +7,7 @@ use crate::command::Caller;
 use crate::digest::Digest;
 use crate::id::{PatternId, TokenId};
 use crate::json::Canonical;
+use crate::pause::{Shade, Shared};
 use crate::policy::Policy;
 use crate::principal::{Principal, Rights};
 use crate::run::Settings;
@@ -29,6 +30,8 @@ pub struct Registry {
     pub tokens: BTreeMap<TokenId, Token>,
     /// Digests of grants that were revoked (C-45).
     pub revoked_grants: BTreeSet<Digest>,
+    /// What is, or lately was, paused for many runs.
+    pub pauses: BTreeMap<Shared, Shade>,
 }
 
 /// One registered version of a tool.
@@ -85,6 +88,16 @@ pub enum Change {
         tool: String,
         version: Option<String>,
         reason: Option<String>,
+    },
+    /// Keeps every run of a workflow or queue from workers.
+    Pause {
+        by: Caller,
+        scope: Shared,
+        reason: Option<String>,
+    },
+    Resume {
+        by: Caller,
+        scope: Shared,
     },
     MintToken {
         by: Caller,

@@ -6,6 +6,7 @@ use protocol::digest::Digest;
 use protocol::event::Event;
 use protocol::id::{ApprovalId, CallId, RunId};
 use protocol::journal::Entry;
+use protocol::pause::Shared;
 use protocol::rows::LogLine;
 use protocol::run::Run;
 use protocol::time::Time;
@@ -117,10 +118,13 @@ impl Ledger {
         self.inner.readers.read(move |r| r.blob(digest)).await
     }
 
-    /// Hops that wait for a worker, in the order of R-74, and rows among them that cannot be read.
+    /// Hops that wait for a worker and that no pause holds, in the order of R-74, and rows among them that cannot be read.
     pub async fn claimable(&self, skip: usize, limit: usize) -> Read<(Vec<Claimable>, Vec<Corrupt>)> {
         let now = self.now();
-        self.inner.readers.read(move |r| r.claimable(now, skip, limit)).await
+        let registry = self.registry();
+        let paused = registry.pauses.iter().filter(|(_, shade)| shade.now.is_some()).map(|(scope, _)| scope.clone());
+        let paused: Vec<Shared> = paused.collect();
+        self.inner.readers.read(move |r| r.claimable(now, &paused, skip, limit)).await
     }
 
     /// What is due at `now`, each list at most `limit` long and `skip` rows on.
@@ -141,6 +145,12 @@ impl Ledger {
     /// When the next open wait ends by itself; `None` if none does.
     pub async fn next_due(&self) -> Read<Option<Time>> {
         self.inner.readers.read(|r| r.next_due()).await
+    }
+
+    /// How many runs wait in a queue, paused ones too.
+    pub async fn queued(&self, queue: &str) -> Read<u64> {
+        let queue = queue.to_owned();
+        self.inner.readers.read(move |r| r.queued(&queue)).await
     }
 
     /// The run that an idempotency key made, with the digest of the request it came with.

@@ -5,7 +5,7 @@ use crate::approval::{Approval, ApprovalQuery, BatchAnswer, BatchRequest, Decisi
 use crate::call::{Call, EffectItem, EffectQuery};
 use crate::event::{Event, LogLine, TailQuery};
 use crate::explain::Explain;
-use crate::operate::{DoctorReport, Guest, NewToken, Ready, Token};
+use crate::operate::{DoctorReport, Guest, NewToken, Queue, Ready, Token};
 use crate::page::{ListQuery, Page, Tail};
 use crate::run::{ActionRequest, Run, RunQuery, StartRun, Until, WaitQuery};
 use crate::workflow::{ActivateRequest, Pattern, RegisterWorkflow, Registered, Tool, Workflow};
@@ -43,6 +43,14 @@ impl Client {
 
     pub async fn activate(&self, key: &str, request: &ActivateRequest) -> Result<Workflow, ClientError> {
         self.post(&["v1", "workflows", key, "activate"], request).await
+    }
+
+    pub async fn pause_workflow(&self, key: &str, request: &ActionRequest) -> Result<Workflow, ClientError> {
+        self.post(&["v1", "workflows", key, "pause"], request).await
+    }
+
+    pub async fn resume_workflow(&self, key: &str, request: &ActionRequest) -> Result<Workflow, ClientError> {
+        self.post(&["v1", "workflows", key, "resume"], request).await
     }
 
     pub async fn pattern(&self, id: PatternId) -> Result<Pattern, ClientError> {
@@ -89,6 +97,15 @@ impl Client {
     /// `changed` of the answer says whether this request elected the cancel.
     pub async fn cancel(&self, id: RunId, request: &ActionRequest) -> Result<Run, ClientError> {
         self.post(&["v1", "runs", &id.to_string(), "cancel"], request).await
+    }
+
+    /// `changed` of the answer says whether it was not paused before. What goes on all the same stands in it with its time.
+    pub async fn pause(&self, id: RunId, request: &ActionRequest) -> Result<Run, ClientError> {
+        self.post(&["v1", "runs", &id.to_string(), "pause"], request).await
+    }
+
+    pub async fn resume(&self, id: RunId, request: &ActionRequest) -> Result<Run, ClientError> {
+        self.post(&["v1", "runs", &id.to_string(), "resume"], request).await
     }
 
     pub async fn explain(&self, id: RunId) -> Result<Explain, ClientError> {
@@ -172,6 +189,18 @@ impl Client {
     /// `name` may end in `@<version>`; without, every version is withdrawn.
     pub async fn withdraw_tool(&self, name: &str, request: &ActionRequest) -> Result<Page<Tool>, ClientError> {
         self.post(&["v1", "tools", name, "withdraw"], request).await
+    }
+
+    pub async fn queues(&self) -> Result<Page<Queue>, ClientError> {
+        self.get(&["v1", "queues"], &()).await
+    }
+
+    pub async fn pause_queue(&self, name: &str, request: &ActionRequest) -> Result<Queue, ClientError> {
+        self.post(&["v1", "queues", name, "pause"], request).await
+    }
+
+    pub async fn resume_queue(&self, name: &str, request: &ActionRequest) -> Result<Queue, ClientError> {
+        self.post(&["v1", "queues", name, "resume"], request).await
     }
 
     pub async fn new_token(&self, request: &NewToken) -> Result<Token, ClientError> {

@@ -118,6 +118,10 @@ pub(crate) enum Command {
     #[command(subcommand, arg_required_else_help = true)]
     #[command(after_help = "Examples:\n  stasis tool list\n  stasis tool show payments.refund")]
     Tool(operate::Tool),
+    /// List, pause and resume queues
+    #[command(subcommand, arg_required_else_help = true)]
+    #[command(after_help = "Examples:\n  stasis queue list\n  stasis queue pause default --reason 'maintenance'")]
+    Queue(operate::Queue),
     /// Make, list and revoke tokens
     #[command(subcommand, arg_required_else_help = true)]
     #[command(after_help = "Example:\n  stasis token new --principal maria")]

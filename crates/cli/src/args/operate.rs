@@ -111,6 +111,25 @@ pub(crate) enum Tool {
 }
 
 #[derive(Subcommand, Debug)]
+pub(crate) enum Queue {
+    /// List the queues, with how many runs wait in each
+    #[command(after_help = "Example:\n  stasis queue list")]
+    List,
+    /// Keep every run of a queue from workers; new ones are admitted and wait
+    #[command(after_help = "Example:\n  stasis queue pause default --reason 'maintenance'")]
+    Pause {
+        /// The queue's name
+        name: String,
+    },
+    /// Let them go on, but for those that are paused themselves
+    #[command(after_help = "Example:\n  stasis queue resume default")]
+    Resume {
+        /// The queue's name
+        name: String,
+    },
+}
+
+#[derive(Subcommand, Debug)]
 pub(crate) enum Token {
     /// Make a token; it is printed once
     #[command(

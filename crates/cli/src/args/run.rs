@@ -81,6 +81,18 @@ pub(crate) enum RunVerb {
         /// The run's id
         run: RunId,
     },
+    /// Keep a run from workers; its expiries, timers and deadline go on
+    #[command(after_help = "Example:\n  stasis run pause run_01m8nwmbe0e00bsaekf59edd1r --reason 'the bank is closed'")]
+    Pause {
+        /// The run's id
+        run: RunId,
+    },
+    /// Let a paused run go on, unless its workflow or queue is paused too
+    #[command(after_help = "Example:\n  stasis run resume run_01m8nwmbe0e00bsaekf59edd1r")]
+    Resume {
+        /// The run's id
+        run: RunId,
+    },
     /// Cancel a run; what it did is listed, not undone
     #[command(after_help = "Example:\n  stasis run cancel run_01m8nwmbe0e00bsaekf59edd1r --reason 'customer called'")]
     Cancel {
@@ -90,8 +102,8 @@ pub(crate) enum RunVerb {
 }
 
 /// Verbs of I-5 that this build does not have. They are verbs all the same, so that no file is run in their place.
-pub(crate) const ABSENT_VERBS: [&str; 11] =
-    ["retry", "pause", "resume", "release", "refuse", "fork", "move", "attest", "compensate", "export", "import"];
+pub(crate) const ABSENT_VERBS: [&str; 9] =
+    ["retry", "release", "refuse", "fork", "move", "attest", "compensate", "export", "import"];
 
 #[derive(Args, Debug)]
 pub(crate) struct Start {

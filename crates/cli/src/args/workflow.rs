@@ -37,4 +37,16 @@ pub(crate) enum Workflow {
         /// The revision, as `stasis workflow show` lists them
         revision: u32,
     },
+    /// Keep every run of a workflow from workers; new ones are admitted and wait
+    #[command(after_help = "Example:\n  stasis workflow pause refund --reason 'wrong account'")]
+    Pause {
+        /// The workflow's key
+        key: String,
+    },
+    /// Let them go on, but for those that are paused themselves
+    #[command(after_help = "Example:\n  stasis workflow resume refund")]
+    Resume {
+        /// The workflow's key
+        key: String,
+    },
 }

@@ -1,8 +1,8 @@
-//! `stasis guest`, `tool`, `token` (I-9, I-11).
+//! `stasis guest`, `tool`, `queue`, `token` (I-9, I-11).
 
 use super::{images, now};
 use crate::app::App;
-use crate::args::operate::{Guest, Token, Tool};
+use crate::args::operate::{Guest, Queue, Token, Tool};
 use crate::clock;
 use crate::door::Need;
 use crate::failure::{Exit, Failure};
@@ -50,6 +50,25 @@ pub(crate) async fn tool(app: &App, verb: &Tool) -> Result<Exit, Failure> {
             let action = ActionRequest { reason: app.reason() };
             let page = app.open(Need::Change).await?.client.withdraw_tool(name, &action).await?;
             app.out.page(&page, lists::tools)?;
+        }
+    }
+    Ok(Exit::Fine)
+}
+
+pub(crate) async fn queue(app: &App, verb: &Queue) -> Result<Exit, Failure> {
+    let request = ActionRequest { reason: app.reason() };
+    match verb {
+        Queue::List => {
+            let page = app.open(Need::Read).await?.client.queues().await?;
+            app.out.page(&page, |queues| lists::queues(queues, now()))?;
+        }
+        Queue::Pause { name } => {
+            let queue = app.open(Need::Change).await?.client.pause_queue(name, &request).await?;
+            app.out.object(&queue, |queue| lists::queues(std::slice::from_ref(queue), now()))?;
+        }
+        Queue::Resume { name } => {
+            let queue = app.open(Need::Change).await?.client.resume_queue(name, &request).await?;
+            app.out.object(&queue, |queue| lists::queues(std::slice::from_ref(queue), now()))?;
         }
     }
     Ok(Exit::Fine)

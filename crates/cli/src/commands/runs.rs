@@ -48,6 +48,13 @@ pub(crate) async fn run(app: &App, args: &RunArgs) -> Result<Exit, Failure> {
             app.out.object(&explain, |explain| render::run::explain(explain, now()))?;
             Ok(Exit::Fine)
         }
+        RunVerb::Pause { run } => {
+            let request = ActionRequest { reason: app.reason() };
+            let run = app.open(Need::Change).await?.client.pause(*run, &request).await?;
+            app.out.object(&run, |run| render::run::paused(run, now()))?;
+            Ok(Exit::Fine)
+        }
+        RunVerb::Resume { run } => resume(app, *run).await,
         RunVerb::Cancel { run } => cancel(app, *run).await,
     }
 }
@@ -161,6 +168,19 @@ async fn cancel(app: &App, id: RunId) -> Result<Exit, Failure> {
     let door = app.open(carrying(app)).await?;
     let mut run = door.client.cancel(id, &ActionRequest { reason: app.reason() }).await?;
     if run.status.is_stopping() && door.carries(&app.globals, false) {
+        let changed = run.changed;
+        run = Run { changed, ..carry::wait(&door, id, Until::Stopped, None).await?.0 };
+    }
+    app.out.object(&run, |run| render::run::brief(run, now()))?;
+    Ok(Exit::Fine)
+}
+
+/// Without a server the run is carried on to its next stop.
+async fn resume(app: &App, id: RunId) -> Result<Exit, Failure> {
+    let door = app.open(carrying(app)).await?;
+    app.works_on(id);
+    let mut run = door.client.resume(id, &ActionRequest { reason: app.reason() }).await?;
+    if door.carries(&app.globals, false) {
         let changed = run.changed;
         run = Run { changed, ..carry::wait(&door, id, Until::Stopped, None).await?.0 };
     }

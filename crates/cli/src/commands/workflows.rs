@@ -7,6 +7,7 @@ use crate::door::Need;
 use crate::failure::{Exit, Failure};
 use crate::render::lists;
 use api::page::ListQuery;
+use api::run::ActionRequest;
 use api::workflow::ActivateRequest;
 
 pub(crate) async fn workflow(app: &App, verb: &Workflow) -> Result<Exit, Failure> {
@@ -31,6 +32,14 @@ pub(crate) async fn workflow(app: &App, verb: &Workflow) -> Result<Exit, Failure
             let request = ActivateRequest { revision: *revision, reason: app.reason() };
             let workflow = app.open(Need::Change).await?.client.activate(key, &request).await?;
             app.out.object(&workflow, show)?;
+        }
+        Workflow::Pause { key } => {
+            let request = ActionRequest { reason: app.reason() };
+            app.out.object(&app.open(Need::Change).await?.client.pause_workflow(key, &request).await?, show)?;
+        }
+        Workflow::Resume { key } => {
+            let request = ActionRequest { reason: app.reason() };
+            app.out.object(&app.open(Need::Change).await?.client.resume_workflow(key, &request).await?, show)?;
         }
     }
     Ok(Exit::Fine)

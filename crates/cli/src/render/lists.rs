@@ -1,9 +1,10 @@
 //! The other lists and objects, one function each.
 
+use super::run::pause_text;
 use super::{arguments, indent, or_dash, pretty, relative, short, table, visible};
 use api::call::CallState;
 use api::operate::CheckVerdict;
-use api::{Call, DoctorReport, EffectItem, Guest, Registered, Token, Tool, Workflow};
+use api::{Call, DoctorReport, EffectItem, Guest, Queue, Registered, Token, Tool, Workflow};
 use protocol::digest::Digest;
 use protocol::time::Time;
 use serde::Serialize;
@@ -222,13 +223,20 @@ pub(crate) fn workflows(workflows: &[Workflow], now: Time) -> String {
     table(&["WORKFLOW", "KIND", "ACTIVE", "REVISIONS", "CREATED", ""], rows.collect())
 }
 
+pub(crate) fn queues(queues: &[Queue], now: Time) -> String {
+    let rows = queues.iter().map(|queue| {
+        let paused = queue.paused.iter().map(|pause| pause_text(pause, now)).collect::<Vec<_>>().join("; ");
+        vec![visible(&queue.name), queue.queued.to_string(), or_dash(queue.max_queued), paused]
+    });
+    table(&["QUEUE", "WAITING", "AT MOST", ""], rows.collect())
+}
+
 pub(crate) fn workflow(workflow: &Workflow, now: Time) -> String {
     let title = workflow.title.as_deref().map(|title| format!("  {}", visible(title))).unwrap_or_default();
     let mut text = format!("{}  {}{title}\n", workflow.key, workflow.kind.as_str());
     let _ = writeln!(text, "queue {}, priority {}", workflow.queue, workflow.priority);
     for pause in &workflow.paused {
-        let reason = pause.reason.as_deref().map(|reason| format!(": {}", visible(reason))).unwrap_or_default();
-        let _ = writeln!(text, "paused by {} {}{reason}", visible(&pause.by), relative(pause.since_at, now));
+        let _ = writeln!(text, "{}", pause_text(pause, now));
     }
     let rows = workflow.revisions.iter().map(|revision| {
         vec![

@@ -55,6 +55,9 @@ pub(crate) fn brief(run: &Run, now: Time) -> String {
     if let Some(blocked) = &run.blocked {
         let _ = writeln!(text, "blocked: {}", visible(blocked));
     }
+    if run.status.is_active() && !run.paused.is_empty() {
+        text.push_str("pausing: its hop goes on to the next safe place\n");
+    }
     for pause in &run.paused {
         let _ = writeln!(text, "{}", pause_text(pause, now));
     }
@@ -88,7 +91,20 @@ fn failure_text(failure: &Failure) -> String {
     text
 }
 
-fn pause_text(pause: &Pause, now: Time) -> String {
+/// The run that was paused, and what goes on all the same.
+pub(crate) fn paused(run: &Run, now: Time) -> String {
+    let mut text = brief(run, now);
+    let waits = run.waiting_for.iter().filter_map(|wait| Some((wait.kind.as_str(), Some(&wait.id), wait.due_at?)));
+    let deadline = run.deadline_at.map(|at| ("deadline", None, at));
+    let due = waits.chain(deadline).map(|(kind, id, at)| {
+        let id = id.map(|id| format!(" {id}")).unwrap_or_default();
+        format!("goes on: {kind}{id}, {at} ({})", relative(at, now))
+    });
+    due.for_each(|line| text.push_str(&(line + "\n")));
+    text
+}
+
+pub(crate) fn pause_text(pause: &Pause, now: Time) -> String {
     let scope = match pause.scope {
         PauseScope::Run => "run",
         PauseScope::Workflow => "workflow",

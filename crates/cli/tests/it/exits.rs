@@ -31,6 +31,39 @@ fn a_cancelled_run_exits_5_and_cancelling_it_does_not() {
 }
 
 #[test]
+fn a_paused_run_is_stopped_until_somebody_lets_it_go_on() {
+    let home = Home::new();
+    home.write("asks.py", ASKS);
+    let stopped = home.json(3, &["run", "asks.py"]);
+    let (run, approval) = (text(&stopped, "/run/id").to_owned(), text(&stopped, "/approvals/0/id").to_owned());
+    let told = home.stasis(&["run", "pause", &run, "--reason", "not today", "--output", "table"]);
+    assert!(told.stdout.contains("paused (run ") && told.stdout.contains(": not today"), "{}", told.stdout);
+    assert!(told.stdout.contains(&format!("goes on: approval {approval}, ")), "{}", told.stdout);
+    home.json(0, &["approve", &approval]);
+    let waited = home.json(3, &["run", "wait", &run]); // I-19b: a pause is a stop
+    assert_eq!((text(&waited, "/run/status"), text(&waited, "/run/paused/0/scope")), ("queued", "run"));
+    let resumed = home.json(0, &["run", "resume", &run]);
+    assert_eq!((text(&resumed, "/status"), &resumed["changed"]), ("done", &true.into())); // I-5
+    assert_eq!(text(&home.problem(8, &["run", "resume", &run]), "/code"), "run_terminal");
+}
+
+#[test]
+fn a_paused_workflow_or_queue_starts_nothing() {
+    let home = Home::new();
+    home.write("good.py", "result = 1\n");
+    home.json(0, &["run", "good.py"]);
+    assert_eq!(text(&home.json(0, &["workflow", "pause", "good"]), "/paused/0/scope"), "workflow"); // I-4
+    assert_eq!(text(&home.json(0, &["queue", "pause", "default"]), "/paused/0/scope"), "queue"); // I-9
+    let held = home.json(3, &["run", "start", "good", "--wait"]);
+    assert_eq!(held["run"]["paused"].as_array().map(Vec::len), Some(2));
+    let queues = home.stasis(&["queue", "list", "--output", "table"]).stdout;
+    assert!(queues.contains("default") && queues.contains("paused (queue default)"), "{queues}"); // I-9
+    home.json(0, &["queue", "resume", "default"]);
+    assert_eq!(home.json(0, &["workflow", "resume", "good"])["changed"], true); // I-4
+    home.json(0, &["run", "wait", text(&held, "/run/id")]);
+}
+
+#[test]
 fn a_wait_whose_time_is_over_tells_the_run_as_it_stands() {
     let home = Home::new();
     home.write("asks.py", ASKS);

@@ -67,8 +67,8 @@ fn next(hop: &Hop, answer: &Answer) -> Next {
 
 fn open_waits(hop: &Hop, blocked: &[CallId]) -> Vec<WaitId> {
     let stored = hop.waits.iter().filter(|w| blocked.contains(&w.call)).map(|w| w.id);
-    let asked = hop.pending.asks.iter().map(|ask| ask.wait);
-    let timers = hop.pending.timers.iter().map(|timer| timer.wait);
+    let asked = hop.pending.asks.iter().filter(|ask| blocked.contains(&ask.call)).map(|ask| ask.wait);
+    let timers = hop.pending.timers.iter().filter(|timer| blocked.contains(&timer.call)).map(|timer| timer.wait);
     stored.chain(asked).chain(timers).collect()
 }
 
@@ -106,16 +106,17 @@ async fn frozen(hop: &mut Hop, guest: Guest) -> Option<(Snapshot, Option<NewBody
     Some((snapshot, Some(body)))
 }
 
-/// On shutdown a run that waits for people or timers parks at once; one with nothing open, or with something that only this
-/// process has in hand, is handed back.
-pub(super) async fn park_or_hand_back(hop: &mut Hop, turn: &Turn, guest: Guest) -> Result<Next, Out> {
+/// A run that waits for people or timers parks at once; one with nothing open, or with something that only this process has in
+/// hand, is handed back.
+pub(super) async fn park_or_hand_back(hop: &mut Hop, turn: &Turn, parking: Parking) -> Result<Next, Out> {
     let open: Vec<CallId> = turn.calls.iter().copied().filter(|id| !hop.call(*id).is_ended()).collect();
     let waits = !open.is_empty() && open.iter().all(|id| waits_in_the_ledger(hop, *id));
     if waits && hop.run.settings.resume {
-        return park(hop, turn, Parking::Guest(guest)).await;
+        return park(hop, turn, parking).await;
     }
-    hop.charge(guest.active().as_micros() as u64);
-    drop(guest);
+    if let Parking::Guest(guest) = parking {
+        hop.charge(guest.active().as_micros() as u64);
+    }
     hop.live.guard(None);
     hand_back(hop).await
 }
@@ -201,7 +202,7 @@ pub(super) async fn leave(hop: &mut Hop, out: Out) -> Next {
     hop.live.guard(None);
     match out {
         Out::Lost => dropped(hop, &Out::Lost),
-        Out::Shutdown => match hand_back(hop).await {
+        Out::GiveWay => match hand_back(hop).await {
             Ok(next) => next,
             Err(out) => dropped(hop, &out),
         },

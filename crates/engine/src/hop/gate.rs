@@ -12,6 +12,7 @@ use crate::broker;
 use crate::clock::monotonic;
 use crate::failpoint;
 use crate::tools::{Dispatch, Slot};
+use crate::worker::Stop;
 use protocol::call::{Applied, Gate, State};
 use protocol::code::Code;
 use protocol::command::{Act, Answer};
@@ -85,6 +86,11 @@ pub(super) async fn dispatch(
                 if u32::from(call.rounds) < protocol::limits::ASKED_AGAIN =>
             {
                 ask_anew(hop, drive, id, &arguments);
+                return Ok(());
+            }
+            // The yes stays as it is. The hop leaves once its other calls have ended; the next one is at this gate (C-105).
+            Answer::NotDispatched { code: Code::RunPaused, .. } => {
+                hop.live.stop(Stop::Paused);
                 return Ok(());
             }
             Answer::NotDispatched { code, detail } => {

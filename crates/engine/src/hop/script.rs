@@ -30,8 +30,11 @@ pub(super) async fn carry(hop: &mut Hop) -> Result<Next, Out> {
         .cloned();
     if let Some(turn) = unfinished {
         let mut driven = Drive::new(turn);
-        if drive::drive(hop, &mut driven).await? == Driven::Blocked {
-            return end::park(hop, &driven.turn, Parking::NoGuest).await;
+        match drive::drive(hop, &mut driven).await {
+            Ok(Driven::Complete) => {}
+            Ok(Driven::Blocked) => return end::park(hop, &driven.turn, Parking::NoGuest).await,
+            Err(Out::GiveWay) => return end::park_or_hand_back(hop, &driven.turn, Parking::NoGuest).await,
+            Err(out) => return Err(out),
         }
     }
     take_ended_waits(hop);
@@ -279,7 +282,7 @@ fn no_guest(hop: &Hop, error: StartError) -> Out {
 
 /// The pinned image; opening the hop made sure of it.
 fn image(hop: &Hop) -> Result<sandbox::Sandbox, Out> {
-    hop.pinned.sandbox.clone().ok_or(Out::Shutdown)
+    hop.pinned.sandbox.clone().ok_or(Out::GiveWay)
 }
 
 /// The guest was ended from outside: nothing of the program runs any more (W-148).
@@ -292,7 +295,7 @@ async fn run(hop: &mut Hop, mut guest: Guest) -> Result<Next, Out> {
     loop {
         let event = tokio::select! {
             event = guest.next() => event,
-            () = shutdown(hop) => return hand_back(hop, guest).await,
+            () = gives_way(hop) => return hand_back(hop, guest).await,
         };
         hop.charge(guest.active().as_micros() as u64);
         let answer = match event {
@@ -319,15 +322,15 @@ async fn run(hop: &mut Hop, mut guest: Guest) -> Result<Next, Out> {
                 guest.answer(answer);
             }
             Ok(Driven::Blocked) => return end::park(hop, &driven.turn, Parking::Guest(guest)).await,
-            Err(Out::Shutdown) => return end::park_or_hand_back(hop, &driven.turn, guest).await,
+            Err(Out::GiveWay) => return end::park_or_hand_back(hop, &driven.turn, Parking::Guest(guest)).await,
             Err(out) => return Err(out),
         }
     }
 }
 
-/// Rings when the server wants this hop to stop at its next safe boundary: for a guest, any moment.
-async fn shutdown(hop: &Hop) {
-    while hop.live.stopped() != Some(Stop::Shutdown) {
+/// Rings when this hop has to stop at its next safe boundary: for a guest, any moment.
+async fn gives_way(hop: &Hop) {
+    while !hop.live.stopped().is_some_and(Stop::gives_way) {
         hop.live.bell.notified().await;
     }
 }

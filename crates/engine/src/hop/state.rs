@@ -32,8 +32,8 @@ pub(crate) enum Out {
     Lost,
     /// The run is stopping.
     Stopping,
-    /// The server shuts down.
-    Shutdown,
+    /// The server shuts down, or a pause lies over the run: the hop finds its place to stop.
+    GiveWay,
     /// The run fails.
     Fail(Box<Failure>),
 }
@@ -301,7 +301,7 @@ impl Out {
             Stop::Lost => Out::Lost,
             Stop::Stopping => Out::Stopping,
             Stop::Late => Out::Fail(Box::new(Failure::deadline())),
-            Stop::Shutdown => Out::Shutdown,
+            Stop::Paused | Stop::Shutdown => Out::GiveWay,
         }
     }
 

@@ -67,6 +67,8 @@ pub(crate) struct Waiting {
 /// Why a hop has to stop before its own end.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Stop {
+    /// A pause lies over the run: park or hand back.
+    Paused,
     /// The server shuts down: park or hand back.
     Shutdown,
     /// The run's own deadline has passed: finish calls in flight, then fail it.
@@ -75,6 +77,13 @@ pub(crate) enum Stop {
     Stopping,
     /// The claim is lost, or could not be renewed in time: drop everything, write nothing.
     Lost,
+}
+
+impl Stop {
+    /// Whether the run goes on later from where it is, so that its hop finds its own place to stop.
+    pub(crate) fn gives_way(self) -> bool {
+        matches!(self, Stop::Paused | Stop::Shutdown)
+    }
 }
 
 impl Crew {
@@ -130,6 +139,11 @@ impl Crew {
         }
         let longer = |live: &&Arc<Live>| live.waiting().is_some_and(|waiting| waiting.since < waiting_since);
         all.values().filter(longer).count() <= self.capacity / 8
+    }
+
+    /// Makes the claim loop look, as when a hop has left.
+    pub(crate) fn look(&self) {
+        self.freed.notify_one();
     }
 
     /// Resolves when a hop has left.
@@ -202,13 +216,13 @@ impl Live {
         }
     }
 
-    /// Stops the hop; a stronger reason replaces a weaker one. Its guest stops at once, unless the hop only shuts down:
-    /// then the hop itself finds the place to stop.
+    /// Stops the hop; a stronger reason replaces a weaker one. Its guest stops at once, unless the hop only gives way: then
+    /// the hop itself finds the place to stop.
     pub(crate) fn stop(&self, why: Stop) {
         let guest = {
             let mut state = self.state();
             state.stop = state.stop.max(Some(why));
-            (why != Stop::Shutdown).then(|| state.guest.clone()).flatten()
+            (!why.gives_way()).then(|| state.guest.clone()).flatten()
         };
         if let Some((guest, _)) = guest {
             guest.stop();
@@ -254,7 +268,7 @@ impl Live {
         let stop = {
             let mut state = self.state();
             state.guest = guest.map(|guest| (guest.stopper(), guest.meter()));
-            state.stop.filter(|why| *why != Stop::Shutdown).and(state.guest.clone())
+            state.stop.filter(|why| !why.gives_way()).and(state.guest.clone())
         };
         if let Some((guest, _)) = stop {
             guest.stop();

@@ -146,6 +146,18 @@ pub(crate) async fn watch_loop(inner: Arc<Inner>) {
     }
 }
 
+/// Tells the hops of this worker over which a pause lies now, however many runs it was set for; a renewal tells them too.
+pub(crate) async fn heed_pauses(inner: &Inner) {
+    let registry = inner.ledger.registry();
+    for live in inner.crew.list() {
+        match inner.ledger.run(live.run).await {
+            Ok(Some(run)) if protocol::pause::is_paused(&run, &registry) => live.stop(Stop::Paused),
+            Ok(_) => {}
+            Err(error) => tracing::warn!(run = %live.run, %error, "whether it is paused could not be read"),
+        }
+    }
+}
+
 /// Whether this worker carries the run now.
 pub(crate) fn carries(inner: &Inner, run: RunId) -> bool {
     inner.crew.has(run)

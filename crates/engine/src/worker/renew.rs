@@ -76,8 +76,11 @@ fn renew(engine: &Arc<Inner>, runtime: &tokio::runtime::Handle) {
     };
     for (hop, (_, renewed)) in hops.iter().zip(answers) {
         match renewed {
-            Renewed::Until { stopping, late, .. } => {
+            Renewed::Until { stopping, paused, late, .. } => {
                 hop.renewed(sent, patience(engine));
+                if paused {
+                    hop.stop(Stop::Paused);
+                }
                 if late {
                     hop.stop(Stop::Late);
                 }

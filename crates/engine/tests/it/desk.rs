@@ -21,6 +21,7 @@ use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 use store::{Checkpoints, Clock, Ledger, StoreConfig};
+use tokio::sync::Semaphore;
 
 /// Longer than anything here takes on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -365,6 +366,13 @@ pub(crate) fn request(input: &str) -> StartRun {
 pub(crate) struct Payments {
     pub(crate) url: String,
     pub(crate) effects: Arc<Mutex<Vec<Effect>>>,
+    slow: Arc<Slow>,
+}
+
+/// Orders whose id begins with `slow` are answered when the test says so.
+struct Slow {
+    asked: Semaphore,
+    answers: Semaphore,
 }
 
 /// One applied effect.
@@ -380,8 +388,10 @@ type Effects = Arc<Mutex<Vec<Effect>>>;
 impl Payments {
     async fn start() -> Payments {
         let effects = Effects::default();
+        let slow = Arc::new(Slow { asked: Semaphore::new(0), answers: Semaphore::new(0) });
+        let held = slow.clone();
         let router = Router::new()
-            .route("/orders/{id}", get(order))
+            .route("/orders/{id}", get(move |id| order(id, held)))
             .route("/refunds", post(|s: State<Effects>, h: HeaderMap, b: String| apply("/refunds", s, h, b)))
             .route("/mails", post(|s: State<Effects>, h: HeaderMap, b: String| apply("/mails", s, h, b)))
             .route("/drop", post(dropped))
@@ -389,7 +399,17 @@ impl Payments {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         tokio::spawn(async move { axum::serve(listener, router).await });
-        Payments { url, effects }
+        Payments { url, effects, slow }
+    }
+
+    /// A slow order is being asked for.
+    pub(crate) async fn reached(&self) {
+        self.slow.asked.acquire().await.expect("never closed").forget();
+    }
+
+    /// Answers it.
+    pub(crate) fn release(&self) {
+        self.slow.answers.add_permits(1);
     }
 
     pub(crate) fn applied(&self) -> Vec<Effect> {
@@ -403,7 +423,11 @@ fn json(text: String) -> Json {
     ([("content-type", "application/json")], text)
 }
 
-async fn order(Path(id): Path<String>) -> Json {
+async fn order(Path(id): Path<String>, slow: Arc<Slow>) -> Json {
+    if id.starts_with("slow") {
+        slow.asked.add_permits(1);
+        slow.answers.acquire().await.expect("never closed").forget();
+    }
     json(format!(r#"{{"id":"{id}","amount":250.5}}"#))
 }
 

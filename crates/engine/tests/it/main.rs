@@ -9,6 +9,7 @@ mod connectors;
 mod desk;
 mod hostile;
 mod journal;
+mod pauses;
 mod returns;
 mod secrecy;
 mod shop;

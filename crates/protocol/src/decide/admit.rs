@@ -41,7 +41,7 @@ pub(super) fn admit(admit: Admit, known: Option<(KnownKey, Box<Run>)>, around: A
     }
     let taker = admit.taker;
     let mut change = born(admit, cx);
-    if let Some(taker) = taker {
+    if let Some(taker) = step::unpaused(&change, taker, cx) {
         step::take(&mut change, taker);
     }
     let run = Box::new(change.run().clone());
@@ -170,6 +170,7 @@ fn born(admit: Admit, cx: &Cx<'_>) -> Change {
         deadline: admit.deadline,
         labels: admit.labels,
         retry_of: admit.retry_of,
+        pause: None,
         created_at: now,
         started_at: None,
         continuations: 0,

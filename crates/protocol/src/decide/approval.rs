@@ -33,7 +33,7 @@ pub(super) fn decide(decide: Decide, rows: Box<Rows>, cx: &mut Cx<'_>) -> Decisi
         return refuse(change, &decide, refusal);
     }
     if stands_already(&approval, &decide) {
-        let changed = expire_or_return(&mut change, &approval, &decide);
+        let changed = expire_or_return(&mut change, &approval, &decide, cx);
         return answer(change, decide.approval, changed);
     }
     if let Err(refusal) = still_open(&mut change, &approval, &decide, cx) {
@@ -91,11 +91,11 @@ fn stands_already(approval: &Approval, decide: &Decide) -> bool {
 }
 
 /// A repeat makes sure that the run was queued (R-167, C-202).
-fn expire_or_return(change: &mut Change, approval: &Approval, decide: &Decide) -> bool {
+fn expire_or_return(change: &mut Change, approval: &Approval, decide: &Decide, cx: &Cx<'_>) -> bool {
     if approval.is_pending() {
         return false;
     }
-    step::end_wait(change, approval.wait, approval.binding_digest) && step::member_ended(change, decide.taker)
+    step::end_wait(change, approval.wait, approval.binding_digest) && step::member_ended(change, decide.taker, cx)
 }
 
 /// C-169, C-170: final is final, and expiry is judged now. A late reject is kept as such.
@@ -356,7 +356,7 @@ fn close(change: &mut Change, decide: &Decide, cx: &Cx<'_>) {
         settle::answered(change, &approval, decide.verdict);
     }
     if member {
-        step::member_ended(change, decide.taker);
+        step::member_ended(change, decide.taker, cx);
     }
 }
 

@@ -23,6 +23,7 @@ pub(super) fn cancel(cancel: Cancel, rows: Box<Rows>, cx: &mut Cx<'_>) -> Decisi
         return Decision::stands(Answer::Settled { run, changed: false, repaired: false });
     }
     let mut change = Change::of(rows, cx.now);
+    step::charge_queue(&mut change, cx);
     let mut why = Facts::new().with("request", cancel.by.request);
     if let Some(reason) = cancel.reason {
         why = why.with("reason_digest", reason.body.digest);

@@ -4,6 +4,7 @@ use super::{Cx, Decision, step};
 use crate::code::Code;
 use crate::command::{Answer, Claim};
 use crate::delivery::State;
+use crate::pause;
 use crate::refusal::Refusal;
 use crate::rows::{Change, Rows};
 
@@ -18,7 +19,12 @@ pub(super) fn claim(claim: Claim, rows: Box<Rows>, cx: &mut Cx<'_>) -> Decision 
     if run.deadline.is_some_and(|deadline| cx.now >= deadline) {
         return Refusal::new(Code::NotNow, format!("the deadline of {} has passed", run.id)).into();
     }
+    let pauses = pause::over(run, cx.registry);
+    if !pauses.is_empty() {
+        return Refusal::new(Code::NotNow, pause::told(&pauses)).into();
+    }
     let mut change = Change::of(rows, cx.now);
+    step::charge_queue(&mut change, cx);
     step::take(&mut change, claim.taker);
     let run = Box::new(change.run().clone());
     Decision::done(change, Answer::Claimed { run })

@@ -92,7 +92,7 @@ pub(super) fn after_end(
             cx,
         );
     } else if member {
-        step::member_ended(change, taker);
+        step::member_ended(change, taker, cx);
     }
 }
 

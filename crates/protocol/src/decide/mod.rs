@@ -12,6 +12,7 @@ mod expire;
 mod extend;
 mod found;
 mod hop;
+mod pause;
 mod read;
 mod recover;
 mod registry;
@@ -107,6 +108,8 @@ pub fn decide(command: Command, loaded: Loaded, cx: &mut Cx<'_>) -> Decision {
         (Command::Extend(extend), Loaded::Rows(rows)) => extend::extend(*extend, rows, cx),
         (Command::Expire { wait, .. }, Loaded::Rows(rows)) => expire::expire(wait, rows, cx),
         (Command::Cancel(cancel), Loaded::Rows(rows)) => cancel::cancel(cancel, rows, cx),
+        (Command::Pause(pause), Loaded::Rows(rows)) => pause::pause(pause, rows, cx),
+        (Command::Resume(resume), Loaded::Rows(rows)) => pause::resume(resume, rows, cx),
         (Command::Recover(recover), Loaded::Rows(rows)) => recover::recover(recover, rows, cx),
         (Command::Found(found), Loaded::Rows(rows)) => found::found(*found, rows, cx),
         (Command::Read(read), Loaded::Rows(rows)) => read::read(read, rows, cx),
@@ -133,7 +136,8 @@ fn missing(command: &Command) -> Refusal {
 /// Decides one claim of a renewal: a new deadline, or `stale_claim`. It writes no event.
 ///
 /// A lapsed claim that nobody took over may still be renewed.
-pub fn renew(run: &mut Run, token: u64, renew: &Renew, now: Time) -> Renewed {
+pub fn renew(run: &mut Run, token: u64, renew: &Renew, registry: &Registry, now: Time) -> Renewed {
+    let paused = crate::pause::is_paused(run, registry);
     let stopping = run.status().is_stopping();
     let late = run.deadline.is_some_and(|deadline| now >= deadline);
     let claim = match &mut run.phase {
@@ -145,7 +149,7 @@ pub fn renew(run: &mut Run, token: u64, renew: &Renew, now: Time) -> Renewed {
         Some(claim) if claim.token == token && claim.worker == renew.worker => {
             claim.deadline = now + renew.ttl;
             claim.renewed_at = now;
-            Renewed::Until { deadline: claim.deadline, stopping, late }
+            Renewed::Until { deadline: claim.deadline, stopping, paused, late }
         }
         _ => Renewed::StaleClaim,
     }

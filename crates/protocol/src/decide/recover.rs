@@ -44,6 +44,7 @@ fn past_deadline(run: &Run, change: &Change) -> Option<Failure> {
 
 fn queued(change: &mut Change, cx: &mut Cx<'_>) -> bool {
     if let Some(failure) = past_deadline(change.run(), change) {
+        step::charge_queue(change, cx);
         let edges = step::StopEdges::of_failure(Edge(4), Some(Edge(4)));
         step::stop(change, Stop::Fail(failure), edges, Charge::default(), cx);
     }
@@ -85,7 +86,7 @@ fn active(change: &mut Change, reach: Reach, patience: Patience, cx: &mut Cx<'_>
             let in_a_row = change.run().continuations;
             park_on(change, cx, |_, _| true);
             change.rows.run.continuations = in_a_row;
-            step::member_ended(change, None);
+            step::member_ended(change, None, cx);
         }
     } else if continues(change, patience, cx) {
         step::queue(change, Edge(10), Cause::Recovery, Charge::default(), Facts::new());
@@ -215,14 +216,14 @@ fn parked(change: &mut Change, cx: &mut Cx<'_>) -> bool {
     let ended = change.rows.waits.iter().any(Wait::is_ended);
     if members.is_empty() {
         let nothing = change.run().id.to_string();
-        return if ended { step::member_ended(change, None) } else { corrupt(change, nothing, cx) };
+        return if ended { step::member_ended(change, None, cx) } else { corrupt(change, nothing, cx) };
     }
     for member in &members {
         if let Owner::Approval(id) = member.owner
             && change.rows.approvals.get(id).is_some_and(|a| !a.is_pending())
         {
             step::end_wait(change, member.id, Digest::of(id.to_string()));
-            if step::member_ended(change, None) {
+            if step::member_ended(change, None, cx) {
                 return true;
             }
         }

@@ -8,6 +8,8 @@ use super::admit::not_permitted;
 use crate::code::Code;
 use crate::command::Caller;
 use crate::digest::Digest;
+use crate::limits::{DEFAULT_QUEUE, PAUSE_SPANS};
+use crate::pause::{Cleared, Pause, Shared};
 use crate::principal::Right;
 use crate::refusal::Refusal;
 use crate::registry::{Answer, Apply, Change, Register, Registry, Token, Tool, Withdrawal};
@@ -30,6 +32,8 @@ pub fn decide_registry(change: Change, cx: &Cx<'_>) -> Result<RegistryChange, Re
         Change::Activate { by, key, revision } => activate(&by, &key, revision, cx),
         Change::Apply(apply) => apply_config(*apply, cx),
         Change::Withdraw { by, tool, version, reason } => withdraw(&by, &tool, version.as_deref(), reason, cx),
+        Change::Pause { by, scope, reason } => pause(&by, scope, reason, cx),
+        Change::Resume { by, scope } => resume(&by, scope, cx),
         Change::MintToken { by, token } => mint(&by, *token, cx),
         Change::RevokeToken { by, token } => {
             allowed(&by, Right::Admin)?;
@@ -102,6 +106,42 @@ fn activate(by: &Caller, key: &str, revision: u32, cx: &Cx<'_>) -> Result<Regist
     let changed = workflow.active != Some(revision);
     workflow.active = Some(revision);
     Ok(done(registry, changed))
+}
+
+/// The first pause of a scope stands until it is cleared.
+fn pause(by: &Caller, scope: Shared, reason: Option<String>, cx: &Cx<'_>) -> Result<RegistryChange, Refusal> {
+    may_pause(by, &scope, cx)?;
+    let mut registry = cx.registry.clone();
+    let shade = registry.pauses.entry(scope).or_default();
+    let changed = shade.now.is_none();
+    shade.now.get_or_insert_with(|| Pause { by: by.principal.id.clone(), reason, since: cx.now });
+    Ok(done(registry, changed))
+}
+
+/// Clears this scope alone. When it was paused is kept for the clocks of runs that waited.
+fn resume(by: &Caller, scope: Shared, cx: &Cx<'_>) -> Result<RegistryChange, Refusal> {
+    may_pause(by, &scope, cx)?;
+    let mut registry = cx.registry.clone();
+    let Some(shade) = registry.pauses.get_mut(&scope) else { return Ok(done(registry, false)) };
+    let Some(pause) = shade.now.take() else { return Ok(done(registry, false)) };
+    if pause.since < cx.now {
+        shade.before.push(Cleared { pause, until: cx.now });
+    }
+    let forgotten = shade.before.len().saturating_sub(PAUSE_SPANS);
+    shade.before.drain(..forgotten);
+    Ok(done(registry, true))
+}
+
+fn may_pause(by: &Caller, scope: &Shared, cx: &Cx<'_>) -> Result<(), Refusal> {
+    allowed(by, Right::RunsPause)?;
+    let unknown = |what: String, hint| Err(Refusal::new(Code::NotFound, format!("there is no {what}")).hint(hint));
+    match scope {
+        Shared::Workflow(key) if !cx.registry.workflows.contains_key(key) => {
+            unknown(format!("workflow `{key}`"), "stasis workflow list")
+        }
+        Shared::Queue(name) if name != DEFAULT_QUEUE => unknown(format!("queue `{name}`"), "stasis queue list"),
+        Shared::Workflow(_) | Shared::Queue(_) => Ok(()),
+    }
 }
 
 /// Tools are added, never replaced (C-10); policy and principals are those of the configuration from now on (I-19). A

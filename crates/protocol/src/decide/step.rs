@@ -14,6 +14,7 @@ use crate::event::{Facts, Kind};
 use crate::id::{CallId, WaitId};
 use crate::limits::SMALL_CHECKPOINT_BYTES;
 use crate::obligation::{self, Obligation, Subject};
+use crate::pause;
 use crate::rows::{Change, Debt};
 use crate::run::{Charge, Claim, Clock, Edge, End, Failure, Parked, Phase, Status, Stop, WaitMode, edge};
 use crate::wait;
@@ -58,6 +59,21 @@ pub(super) fn queue(change: &mut Change, by: Edge, cause: Cause, charge: Charge,
     enter(change, by, Phase::Queued { delivery }, charge, facts);
 }
 
+/// Charges a run's time in the queue up to now: what a pause kept from a claim was not waiting for a worker.
+pub(super) fn charge_queue(change: &mut Change, cx: &Cx<'_>) {
+    let now = change.now;
+    let run = &mut change.rows.run;
+    if run.status() == Status::Queued {
+        let paused = pause::between(run, cx.registry, run.clocks.since, now);
+        run.clocks.charge_queue(now, paused);
+    }
+}
+
+/// The taker, unless a pause keeps the run from it.
+pub(super) fn unpaused(change: &Change, taker: Option<Taker>, cx: &Cx<'_>) -> Option<Taker> {
+    taker.filter(|_| !pause::is_paused(change.run(), cx.registry))
+}
+
 /// E-3: the taker owns the hop, with a token larger than any before.
 pub(super) fn take(change: &mut Change, taker: Taker) {
     let now = change.now;
@@ -78,7 +94,7 @@ pub(super) fn take(change: &mut Change, taker: Taker) {
 /// E-3 follows where a worker of this process has room.
 ///
 /// What is still open becomes `live` and stays decidable; in mode `first` it is closed.
-pub(super) fn member_ended(change: &mut Change, taker: Option<Taker>) -> bool {
+pub(super) fn member_ended(change: &mut Change, taker: Option<Taker>, cx: &Cx<'_>) -> bool {
     let Phase::Parked { mode, .. } = change.run().phase else { return false };
     let open = change.rows.waits.keys(|w| w.state == wait::State::Parked);
     if mode == WaitMode::All && !open.is_empty() {
@@ -92,7 +108,7 @@ pub(super) fn member_ended(change: &mut Change, taker: Option<Taker>) -> bool {
         }
     }
     queue(change, Edge(9), Cause::Return, Charge::default(), Facts::new());
-    if let Some(taker) = taker {
+    if let Some(taker) = unpaused(change, taker, cx) {
         take(change, taker);
     }
     true
@@ -267,6 +283,7 @@ pub(super) fn finish(change: &mut Change, by: Edge, end: End, charge: Charge, cx
         End::Failed(failure) => failure_facts(failure, cx),
         End::Cancelled { by } => Facts::new().with("by", by),
     };
+    change.rows.run.pause = None;
     let at = change.now;
     enter(change, by, Phase::Final { end, at }, charge, facts);
 }

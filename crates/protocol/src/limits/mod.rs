@@ -115,6 +115,9 @@ pub const WHEN_DEPTH: usize = 64;
 pub const NAME_BYTES: usize = 256;
 /// When a start that found its queue full is worth another try: about as long as a short hop lasts.
 pub const CAPACITY_RETRY: Duration = SECOND;
+/// Cleared pauses that are remembered of one workflow or queue, for the clocks of runs that waited meanwhile; the time of
+/// older ones counts as time in the queue. An operator makes a handful.
+pub const PAUSE_SPANS: usize = 64;
 /// Labels of a run; each key and value is a name. They are shown with the run in every list.
 pub const LABELS: usize = 64;
 /// Bytes of a reason: as much as a failure's text.

@@ -8,13 +8,13 @@ use crate::time::Time;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Clock {
+    /// The run waits for a worker; pauses take their part of this time.
     Queued,
     /// The run is active; a hop's charges divide this time among guest, handlers and people.
     Hop,
     Hold,
     Person,
     Machine,
-    Paused,
     Stopping,
     /// The run has ended.
     Stopped,
@@ -78,10 +78,18 @@ impl Clocks {
             Clock::Hold => self.hold += passed,
             Clock::Person => self.person += passed,
             Clock::Machine => self.machine += passed,
-            Clock::Paused => self.paused += passed,
             Clock::Stopping => self.stopping += passed,
             Clock::Stopped => return,
         }
+        self.since = now;
+    }
+
+    /// Charges the time in the queue up to `now`; in `paused` microseconds of it a pause kept the run from a claim.
+    pub fn charge_queue(&mut self, now: Time, paused: u64) {
+        let passed = now.since(self.since).as_micros() as u64;
+        let paused = paused.min(passed);
+        self.paused += paused;
+        self.queued += passed - paused;
         self.since = now;
     }
 

@@ -14,6 +14,7 @@ use crate::code::Code;
 use crate::delivery::Delivery;
 use crate::digest::Digest;
 use crate::id::{RunId, WorkerId};
+use crate::pause::Pause;
 use crate::time::Time;
 use std::collections::BTreeMap;
 
@@ -54,6 +55,8 @@ pub struct Run {
     pub deadline: Option<Time>,
     pub labels: BTreeMap<String, String>,
     pub retry_of: Option<RunId>,
+    /// The pause of this run alone; never of a final one.
+    pub pause: Option<Pause>,
     pub created_at: Time,
     /// Time of the first claim; never changes afterwards.
     pub started_at: Option<Time>,

@@ -55,6 +55,7 @@ const READ: Needs = Needs::OneOf(&[Right::RunsRead]);
 const READ_OR_DECIDE: Needs = Needs::OneOf(&[Right::RunsRead, Right::ApprovalsDecide]);
 const START: Needs = Needs::OneOf(&[Right::RunsStart]);
 const CANCEL: Needs = Needs::OneOf(&[Right::RunsCancel]);
+const PAUSE: Needs = Needs::OneOf(&[Right::RunsPause]);
 const DECIDE: Needs = Needs::OneOf(&[Right::ApprovalsDecide]);
 const REGISTER: Needs = Needs::OneOf(&[Right::WorkflowsWrite]);
 const TOOLS: Needs = Needs::OneOf(&[Right::ToolsWrite]);
@@ -66,6 +67,8 @@ table! {
     get "/v1/workflows" => workflows::list, READ;
     get "/v1/workflows/{key}" => workflows::show, READ;
     post "/v1/workflows/{key}/activate" => workflows::activate, REGISTER;
+    post "/v1/workflows/{key}/pause" => workflows::pause, PAUSE;
+    post "/v1/workflows/{key}/resume" => workflows::resume, PAUSE;
     get "/v1/patterns/{id}" => workflows::pattern, READ;
 
     post "/v1/runs" => runs::start, START;
@@ -74,6 +77,8 @@ table! {
     get "/v1/runs/{id}" => runs::show, READ;
     get "/v1/runs/{id}/wait" => runs::wait, READ;
     post "/v1/runs/{id}/cancel" => runs::cancel, CANCEL;
+    post "/v1/runs/{id}/pause" => runs::pause, PAUSE;
+    post "/v1/runs/{id}/resume" => runs::resume, PAUSE;
     get "/v1/runs/{id}/explain" => runs::explain, READ;
     get "/v1/runs/{id}/events" => events::of_run, READ;
     get "/v1/runs/{id}/calls" => runs::calls, READ;
@@ -95,6 +100,9 @@ table! {
     get "/v1/tools" => operate::tools, READ;
     get "/v1/tools/{name}" => operate::tool, READ;
     post "/v1/tools/{name}/withdraw" => operate::withdraw, TOOLS;
+    get "/v1/queues" => operate::queues, READ;
+    post "/v1/queues/{name}/pause" => operate::pause_queue, PAUSE;
+    post "/v1/queues/{name}/resume" => operate::resume_queue, PAUSE;
     get "/v1/events" => events::of_all, READ;
 
     post "/v1/tokens" => operate::new_token, ADMIN;

@@ -6,13 +6,15 @@ use super::problem::{Answer, not_found};
 use super::{Service, invalid};
 use crate::http::metrics::Gauge;
 use crate::view;
-use api::operate::NewToken;
+use api::operate::{NewToken, Queue};
 use api::page::{ListQuery, Page};
 use api::run::Tier;
 use api::{Guest, Ready, Token, Tool};
 use engine::MintToken;
 use protocol::command::Caller;
 use protocol::id::TokenId;
+use protocol::limits::DEFAULT_QUEUE;
+use protocol::pause::Shared;
 use protocol::principal::{Right, Rights};
 use protocol::registry::{self, Registry};
 
@@ -73,6 +75,34 @@ impl Service {
         let withdrawn = self.engine.withdraw(by.clone(), tool, version, reason).await;
         withdrawn.map_err(|failure| told(failure, by))?;
         self.versions(tool)
+    }
+
+    /// Every queue, with how many runs wait in it.
+    pub async fn queues(&self, by: &Caller) -> Answer<Page<Queue>> {
+        self.reads(by)?;
+        Ok(Page::whole(vec![self.queue(by, DEFAULT_QUEUE).await?]))
+    }
+
+    async fn queue(&self, by: &Caller, name: &str) -> Answer<Queue> {
+        let ledger = self.engine.ledger();
+        let queued = ledger.queued(name).await.map_err(|error| unread(error, by))?;
+        let paused = view::run::shade(&Shared::Queue(name.to_owned()), &ledger.registry());
+        let max_queued = self.engine.settings().max_queued;
+        Ok(Queue { name: name.to_owned(), queued, max_queued, paused, changed: None })
+    }
+
+    /// Keeps every run of a queue from workers. `changed` of the answer says whether it was not paused before.
+    pub async fn pause_queue(&self, by: &Caller, name: &str, reason: Option<&str>) -> Answer<Queue> {
+        let paused = self.engine.pause_all(by.clone(), Shared::Queue(name.to_owned()), reason).await;
+        let changed = paused.map_err(|failure| told(failure, by))?;
+        Ok(Queue { changed: Some(changed), ..self.queue(by, name).await? })
+    }
+
+    /// Clears the pause of a queue, and no other.
+    pub async fn resume_queue(&self, by: &Caller, name: &str) -> Answer<Queue> {
+        let resumed = self.engine.resume_all(by.clone(), Shared::Queue(name.to_owned())).await;
+        let changed = resumed.map_err(|failure| told(failure, by))?;
+        Ok(Queue { changed: Some(changed), ..self.queue(by, name).await? })
     }
 
     /// Makes a token. The answer alone has its secret.

@@ -79,6 +79,7 @@ impl Service {
             true => HashMap::new(),
             false => self.receipts(by, row.id).await?,
         };
+        let registry = self.engine.ledger().registry();
         let parts = Parts {
             waits: shown.waits,
             approvals: shown.approvals,
@@ -90,6 +91,8 @@ impl Service {
             failure_detail,
             tier: self.tier(&row),
             blocked: self.engine.blocked(row.id).map(|stuck| stuck.detail),
+            pauses: view::run::pauses(&row, &registry),
+            paused_us: protocol::pause::between(&row, &registry, row.clocks.since, self.now()),
         };
         Ok(Read { row, parts, debts: shown.debts })
     }

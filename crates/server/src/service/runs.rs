@@ -105,6 +105,25 @@ impl Service {
         Ok(Run { changed: Some(changed), ..run })
     }
 
+    /// Keeps a run from workers. `changed` of the answer says whether it was not paused before; what goes on all the same
+    /// stands in it with its time.
+    pub async fn pause(&self, by: &Caller, id: RunId, request: &ActionRequest) -> Answer<Run> {
+        self.row(by, id).await?;
+        let paused = self.engine.pause(by.clone(), id, request.reason.as_deref()).await;
+        let (_, changed) = paused.map_err(|failure| told(failure, by))?;
+        let run = self.draw(&self.whole(by, id).await?);
+        Ok(Run { changed: Some(changed), ..run })
+    }
+
+    /// Clears the pause of a run, and no other over it.
+    pub async fn resume(&self, by: &Caller, id: RunId, request: &ActionRequest) -> Answer<Run> {
+        self.row(by, id).await?;
+        let resumed = self.engine.resume(by.clone(), id, request.reason.as_deref()).await;
+        let (_, changed) = resumed.map_err(|failure| told(failure, by))?;
+        let run = self.draw(&self.whole(by, id).await?);
+        Ok(Run { changed: Some(changed), ..run })
+    }
+
     pub async fn explain(&self, by: &Caller, id: RunId) -> Answer<Explain> {
         self.reads(by)?;
         let Read { row, parts, debts } = self.whole(by, id).await?;

@@ -6,7 +6,7 @@ use super::problem::{Answer, internal, not_found, problem, with_hint};
 use super::{Service, invalid};
 use crate::view;
 use api::page::{ListQuery, Page};
-use api::run::WorkflowKind;
+use api::run::{ActionRequest, WorkflowKind};
 use api::workflow::ActivateRequest;
 use api::{Pattern, RegisterWorkflow, Registered, Workflow};
 use engine::RegisterScript;
@@ -15,6 +15,7 @@ use protocol::code::Code;
 use protocol::command::Caller;
 use protocol::id::PatternId;
 use protocol::json::canonicalize;
+use protocol::pause::Shared;
 use protocol::principal::Right;
 use protocol::workflow::is_key;
 
@@ -62,7 +63,8 @@ impl Service {
         self.reads(by)?;
         let limit = list::limit(query.limit)?;
         let registry = self.engine.ledger().registry();
-        let mut all: Vec<Workflow> = registry.workflows.values().filter_map(view::workflow::workflow).collect();
+        let mut all: Vec<Workflow> =
+            registry.workflows.values().filter_map(|row| view::workflow::workflow(row, &registry)).collect();
         let newest = |workflow: &Workflow| workflow.revisions.first().map(|revision| revision.created_at);
         all.sort_by(|a, b| newest(b).cmp(&newest(a)).then_with(|| a.key.cmp(&b.key)));
         list::page_of(all, |workflow| workflow.key.clone(), query.cursor.as_deref(), limit)
@@ -75,13 +77,28 @@ impl Service {
 
     fn drawn(&self, key: &str) -> Answer<Workflow> {
         let registry = self.engine.ledger().registry();
-        registry.workflows.get(key).and_then(view::workflow::workflow).ok_or_else(not_found)
+        registry.workflows.get(key).and_then(|row| view::workflow::workflow(row, &registry)).ok_or_else(not_found)
     }
 
     /// Lets new runs use a revision.
     pub async fn activate(&self, by: &Caller, key: &str, request: &ActivateRequest) -> Answer<Workflow> {
         self.engine.activate(by.clone(), key, request.revision).await.map_err(|failure| told(failure, by))?;
         self.drawn(key)
+    }
+
+    /// Keeps every run of a workflow from workers. `changed` of the answer says whether it was not paused before.
+    pub async fn pause_workflow(&self, by: &Caller, key: &str, request: &ActionRequest) -> Answer<Workflow> {
+        let (scope, reason) = (Shared::Workflow(key.to_owned()), request.reason.as_deref());
+        let paused = self.engine.pause_all(by.clone(), scope, reason).await;
+        let changed = paused.map_err(|failure| told(failure, by))?;
+        Ok(Workflow { changed: Some(changed), ..self.drawn(key)? })
+    }
+
+    /// Clears the pause of a workflow, and no other.
+    pub async fn resume_workflow(&self, by: &Caller, key: &str) -> Answer<Workflow> {
+        let resumed = self.engine.resume_all(by.clone(), Shared::Workflow(key.to_owned())).await;
+        let changed = resumed.map_err(|failure| told(failure, by))?;
+        Ok(Workflow { changed: Some(changed), ..self.drawn(key)? })
     }
 
     /// One revision with its source.

@@ -4,6 +4,7 @@
 use super::run::{Parts, clocks, obligation, owner_id, wait_kind, wait_name};
 use api::Explain;
 use api::explain::{Debt, ExplainedWait};
+use api::run::PauseScope;
 use protocol::approval::{Approval, Kind};
 use protocol::obligation::Subject;
 use protocol::policy::OnExpiry;
@@ -30,7 +31,7 @@ pub(crate) fn explain(row: &Run, parts: &Parts, around: &Around, now: Time) -> E
         why: why(row, parts, &open, around),
         next: next(row, parts, &open, around),
         moves: moves(row, parts, &open, around),
-        paused: Vec::new(),
+        paused: parts.pauses.clone(),
         waits: open.iter().map(|wait| explained(wait, parts)).collect(),
         clocks_ms: clocks(row, parts, now),
         obligations: parts.obligations.iter().map(obligation).collect(),
@@ -43,9 +44,15 @@ fn why(row: &Run, parts: &Parts, open: &[&Wait], around: &Around) -> String {
         return format!("It cannot go on by itself: {blocked}.");
     }
     match &row.phase {
+        Phase::Queued { .. } if !parts.pauses.is_empty() => {
+            format!("It is ready to go on, and no worker takes it: {}.", paused(parts))
+        }
         Phase::Queued { .. } if !around.carries => "It is ready to go on, and nobody here carries runs.".to_owned(),
         Phase::Queued { .. } => "It is ready to go on and waits for a worker to take it.".to_owned(),
         Phase::Active { hardware: true, .. } => "A resource that it needs is being made warm.".to_owned(),
+        Phase::Active { .. } if !parts.pauses.is_empty() => {
+            format!("It is pausing: {}; its hop goes on to the next safe place.", paused(parts))
+        }
         Phase::Active { .. } => match open.len() {
             0 if parts.calls.iter().any(|call| call.in_flight()) => {
                 "A worker executes it; a tool is at work.".to_owned()
@@ -70,9 +77,21 @@ fn why(row: &Run, parts: &Parts, open: &[&Wait], around: &Around) -> String {
     }
 }
 
+/// Who paused what.
+fn paused(parts: &Parts) -> String {
+    joined(parts.pauses.iter().map(|pause| match pause.scope {
+        PauseScope::Run => format!("{} paused it", pause.by),
+        PauseScope::Workflow => format!("{} paused its workflow", pause.by),
+        PauseScope::Queue => format!("{} paused its queue", pause.by),
+    }))
+}
+
 fn next(row: &Run, parts: &Parts, open: &[&Wait], around: &Around) -> Option<String> {
     match &row.phase {
         Phase::Final { .. } => None,
+        Phase::Queued { .. } | Phase::Active { .. } if !parts.pauses.is_empty() => {
+            row.deadline.map(|deadline| format!("At {} its deadline ends it.", deadline.second()))
+        }
         Phase::Queued { .. } => around.carries.then(|| "A worker of this process takes it.".to_owned()),
         Phase::Active { .. } if open.is_empty() => Some("It goes on to its next call or its end.".to_owned()),
         Phase::Stopping { .. } => Some("What has not stopped is asked again until it acknowledges.".to_owned()),
@@ -105,7 +124,14 @@ fn expiry(approval: &Approval) -> &'static str {
 /// Commands that move it, as somebody would type them.
 fn moves(row: &Run, parts: &Parts, open: &[&Wait], around: &Around) -> Vec<String> {
     let mut moves = Vec::new();
-    if row.status() == Status::Queued && !around.carries {
+    if !row.status().is_final() && !row.status().is_stopping() {
+        moves.extend(parts.pauses.iter().map(|pause| match pause.scope {
+            PauseScope::Run => format!("stasis run resume {}", pause.name),
+            PauseScope::Workflow => format!("stasis workflow resume {}", pause.name),
+            PauseScope::Queue => format!("stasis queue resume {}", pause.name),
+        }));
+    }
+    if row.status() == Status::Queued && parts.pauses.is_empty() && !around.carries {
         moves.push(format!("stasis run wait {}", row.id));
     }
     for wait in open {

@@ -2,7 +2,7 @@
 
 use api::run::{
     self, Applied, Budget, Budgets, CallOutcome, Effect, Failure, HardwareBudget, ObligationKind, ObligationState,
-    Tier, WaitKind, WaitingFor,
+    PauseScope, Tier, WaitKind, WaitingFor,
 };
 use api::{Json, Run};
 use protocol::approval::Approval;
@@ -11,6 +11,8 @@ use protocol::digest::Digest;
 use protocol::id::{ApprovalId, ReceiptId, RunId};
 use protocol::limits::Limits;
 use protocol::obligation::{Obligation, Subject};
+use protocol::pause::{self, Scope, Shared};
+use protocol::registry::Registry;
 use protocol::run::{Charge, Clock, Phase, Status};
 use protocol::time::Time;
 use protocol::tool::{Effect as Class, ToolSpec};
@@ -36,6 +38,9 @@ pub(crate) struct Parts {
     pub(crate) tier: Option<Tier>,
     /// Why it cannot go on by itself.
     pub(crate) blocked: Option<String>,
+    pub(crate) pauses: Vec<run::Pause>,
+    /// Microseconds since the queue's clock was last charged in which a pause lay over the run.
+    pub(crate) paused_us: u64,
 }
 
 /// The tools of the run's plan, by name and version.
@@ -65,7 +70,7 @@ pub(crate) fn run(row: &protocol::run::Run, parts: &Parts, limits: &Limits, spec
         labels: row.labels.clone(),
         retry_of: row.retry_of,
         forked_from: None,
-        paused: Vec::new(),
+        paused: parts.pauses.clone(),
         blocked: parts.blocked.clone(),
         waiting_for: waiting_for(parts),
         budgets: budgets(row, limits),
@@ -78,6 +83,26 @@ pub(crate) fn run(row: &protocol::run::Run, parts: &Parts, limits: &Limits, spec
         created: None,
         changed: None,
     }
+}
+
+/// The pauses over a run.
+pub(crate) fn pauses(row: &protocol::run::Run, registry: &Registry) -> Vec<run::Pause> {
+    pause::over(row, registry).into_iter().map(|(scope, row)| pause(scope, row)).collect()
+}
+
+/// The pause of a workflow or queue itself.
+pub(crate) fn shade(scope: &Shared, registry: &Registry) -> Vec<run::Pause> {
+    let now = registry.pauses.get(scope).and_then(|shade| shade.now.as_ref());
+    now.map(|row| pause(Scope::Shared(scope.clone()), row)).into_iter().collect()
+}
+
+fn pause(scope: Scope, row: &pause::Pause) -> run::Pause {
+    let (scope, name) = match scope {
+        Scope::Run(run) => (PauseScope::Run, run.to_string()),
+        Scope::Shared(Shared::Workflow(key)) => (PauseScope::Workflow, key),
+        Scope::Shared(Shared::Queue(name)) => (PauseScope::Queue, name),
+    };
+    run::Pause { scope, name, by: row.by.clone(), reason: row.reason.clone(), since_at: row.since }
 }
 
 /// One entry for each open wait, oldest first.
@@ -161,7 +186,10 @@ fn budgets(row: &protocol::run::Run, limits: &Limits) -> Budgets {
 pub(crate) fn clocks(row: &protocol::run::Run, parts: &Parts, now: Time) -> run::Clocks {
     let mut clocks = row.clocks;
     let passed = u64::try_from(now.since(clocks.since).as_micros()).unwrap_or(u64::MAX);
-    clocks.charge(now, live_charge(row, parts, passed));
+    match clocks.running {
+        Clock::Queued => clocks.charge_queue(now, parts.paused_us),
+        _ => clocks.charge(now, live_charge(row, parts, passed)),
+    }
     let mut sum = 0;
     let mut ms = |us: u64| {
         let before = sum / 1_000;

@@ -4,6 +4,7 @@ use super::json;
 use api::workflow::{Revision, Tool};
 use api::{Json, Pattern, Token, Workflow};
 use protocol::digest::Digest;
+use protocol::pause::Shared;
 use protocol::policy::{OwnRule, Trigger};
 use protocol::principal::Rights;
 use protocol::registry;
@@ -11,7 +12,7 @@ use protocol::tool::{Connector, ToolSpec};
 use protocol::workflow;
 
 /// A workflow with its revisions, newest first. `None` while it has none.
-pub(crate) fn workflow(row: &workflow::Workflow) -> Option<Workflow> {
+pub(crate) fn workflow(row: &workflow::Workflow, registry: &registry::Registry) -> Option<Workflow> {
     let newest = row.patterns.values().next_back()?;
     let first = row.patterns.values().next()?;
     let shown = row.active().unwrap_or(newest);
@@ -29,9 +30,10 @@ pub(crate) fn workflow(row: &workflow::Workflow) -> Option<Workflow> {
         revision: row.active,
         queue: protocol::limits::DEFAULT_QUEUE.to_owned(),
         priority: protocol::limits::PRIORITY,
-        paused: Vec::new(),
+        paused: super::run::shade(&Shared::Workflow(row.key.clone()), registry),
         created_at: first.registered_at,
         revisions: revisions.collect(),
+        changed: None,
     })
 }
 

@@ -8,6 +8,7 @@ mod host;
 mod house;
 mod openapi;
 mod operate;
+mod pauses;
 mod peers;
 mod reading;
 mod routes;

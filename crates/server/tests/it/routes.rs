@@ -40,7 +40,7 @@ impl Subjects {
             .replace("{id}", &id)
             .replace("{call}", &call)
             .replace("{key}", "echo")
-            .replace("{name}", "notes.lose")
+            .replace("{name}", if route.path.starts_with("/v1/queues") { "default" } else { "notes.lose" })
     }
 
     fn body(&self, route: &Route) -> Option<Value> {
@@ -80,7 +80,7 @@ impl Subjects {
 /// The rights of the people of the house, as the configuration gives them.
 const RIGHTS: [(&str, &[&str]); 3] = [
     ("vera", &["runs:read"]),
-    ("rita", &["runs:read", "runs:start", "runs:cancel", "workflows:write"]),
+    ("rita", &["runs:read", "runs:start", "runs:cancel", "runs:pause", "workflows:write"]),
     ("maria", &["runs:read", "approvals:decide"]),
 ];
 

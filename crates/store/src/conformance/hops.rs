@@ -68,7 +68,7 @@ pub async fn a_renewal_moves_the_deadline_and_writes_no_event(world: World) {
     let renew = Renew { worker: world.worker, ttl: world.ttl, claims: vec![(run.id, 1), (other.id, 1)] };
     let told = world.ledger.renew(renew.clone()).await.unwrap();
     let deadline = world.ledger.now() + world.ttl;
-    assert_eq!(told[0], (run.id, Renewed::Until { deadline, stopping: false, late: false }));
+    assert_eq!(told[0], (run.id, Renewed::Until { deadline, stopping: false, paused: false, late: false }));
     assert_eq!(told[1], (other.id, Renewed::StaleClaim));
     let stored = world.ledger.run(run.id).await.unwrap().unwrap();
     assert_eq!(stored.claim().unwrap().deadline, deadline);

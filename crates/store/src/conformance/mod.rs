@@ -8,6 +8,7 @@ mod admission;
 mod ends;
 mod hops;
 mod lists;
+mod pauses;
 mod records;
 mod recovery;
 mod registry;
@@ -23,6 +24,7 @@ pub mod stories {
     pub use super::ends::*;
     pub use super::hops::*;
     pub use super::lists::*;
+    pub use super::pauses::*;
     pub use super::records::*;
     pub use super::recovery::*;
     pub use super::registry::*;
@@ -88,6 +90,8 @@ macro_rules! conformance_tests {
             approvals_are_listed_in_each_order
             effects_are_listed
             work_is_found_in_order_of_priority
+            what_is_paused_is_kept_from_workers
+            a_pause_is_kept_with_its_run
             a_sweep_finds_what_was_committed_late
             the_figures_count_what_is_there
             a_workflow_is_registered_once

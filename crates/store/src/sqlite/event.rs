@@ -46,7 +46,7 @@ fn pack(events: &[Event]) -> Vec<u8> {
 }
 
 /// The kinds that have a number: their place here. New ones are added at the end.
-const KINDS: [&str; 40] = [
+const KINDS: [&str; 42] = [
     "run.queued",
     "run.running",
     "run.awaiting_hardware",
@@ -87,6 +87,8 @@ const KINDS: [&str; 40] = [
     "call.read",
     "approval.extended",
     "approval.read",
+    "pause.set",
+    "pause.cleared",
 ];
 /// Stands before the text of a kind that has no number.
 const SPELLED: u8 = 255;

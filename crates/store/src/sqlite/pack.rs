@@ -59,6 +59,8 @@ fn bodies<'a>(command: &'a Command, each: &mut impl FnMut(&'a NewBody)) {
         Command::Read(read) => read.reason.iter().for_each(each),
         Command::Claim(_)
         | Command::Expire { .. }
+        | Command::Pause(_)
+        | Command::Resume(_)
         | Command::Recover { .. }
         | Command::Clean { .. }
         | Command::Remove { .. } => {}

@@ -7,16 +7,8 @@ use super::codec::{Malformed, Reader, Writer};
 use super::fault::{Fault, number};
 use super::names::Names;
 
-const CLOCKS: [Clock; 8] = [
-    Clock::Queued,
-    Clock::Hop,
-    Clock::Hold,
-    Clock::Person,
-    Clock::Machine,
-    Clock::Paused,
-    Clock::Stopping,
-    Clock::Stopped,
-];
+const CLOCKS: [Clock; 7] =
+    [Clock::Queued, Clock::Hop, Clock::Hold, Clock::Person, Clock::Machine, Clock::Stopping, Clock::Stopped];
 
 pub(super) fn write_clocks(writer: &mut Writer, clocks: &Clocks) {
     let Clocks { queued, active, calls, hold, person, machine, paused, stopping, since, running } = *clocks;

@@ -9,6 +9,7 @@ use protocol::decide::RegistryChange;
 use protocol::digest::Digest;
 use protocol::id::TokenId;
 use protocol::json::{self, Canonical};
+use protocol::pause::{Cleared, Pause, Shade, Shared};
 use protocol::policy::Policy;
 use protocol::principal::Principal;
 use protocol::registry::{Registry, Token, Tool, Withdrawal};
@@ -48,6 +49,14 @@ pub(super) fn load(db: &Connection) -> Result<Registry, Fault> {
     registry.principals = principals.into_iter().map(|principal| (principal.id.clone(), principal)).collect();
     let all = "SELECT id, secret, principal, rights, created_at, expires_at, revoked_at FROM token";
     registry.tokens = rows(db, "token", all, read_token)?.into_iter().map(|token| (token.id, token)).collect();
+    for row in rows(db, "pause", "SELECT scope, name, since, until, by, reason FROM pause ORDER BY since", read_pause)?
+    {
+        let shade: &mut Shade = registry.pauses.entry(row.scope).or_default();
+        match row.until {
+            Some(until) => shade.before.push(Cleared { pause: row.pause, until }),
+            None => shade.now = Some(row.pause),
+        }
+    }
     let revoked = rows(db, "revoked_grant", "SELECT digest FROM revoked_grant", |f| f.digest("digest"))?;
     registry.revoked_grants = revoked.into_iter().collect();
     Ok(registry)
@@ -185,6 +194,22 @@ fn read_token(f: &mut Fields<'_>) -> Field<Token> {
     Ok(Token { id, secret, principal, rights, created_at, expires_at, revoked_at: f.maybe_time("revoked_at")? })
 }
 
+struct PauseRow {
+    scope: Shared,
+    pause: Pause,
+    until: Option<Time>,
+}
+
+fn read_pause(f: &mut Fields<'_>) -> Field<PauseRow> {
+    let queue = f.flag("scope")?;
+    let name = f.text("name")?.to_owned();
+    let scope = if queue { Shared::Queue(name) } else { Shared::Workflow(name) };
+    let (since, until) = (f.time("since")?, f.maybe_time("until")?);
+    let by = f.text("by")?.to_owned();
+    let reason = f.maybe_text("reason")?.map(str::to_owned);
+    Ok(PauseRow { scope, pause: Pause { by, reason, since }, until })
+}
+
 /// Reads the next column as JSON.
 fn json_field<T: serde::de::DeserializeOwned>(f: &mut Fields<'_>) -> Field<T> {
     let text = f.text("document")?;
@@ -217,6 +242,11 @@ pub(super) fn save(db: &Connection, before: &Registry, change: &RegistryChange, 
     for token in after.tokens.values() {
         if before.tokens.get(&token.id) != Some(token) {
             save_token(db, token)?;
+        }
+    }
+    for (scope, shade) in &after.pauses {
+        if before.pauses.get(scope) != Some(shade) {
+            save_pauses(db, scope, shade)?;
         }
     }
     for digest in after.revoked_grants.difference(&before.revoked_grants) {
@@ -287,6 +317,20 @@ fn save_principals(db: &Connection, before: &Registry, after: &Registry) -> Resu
                 params![principal.id, document],
             )?;
         }
+    }
+    Ok(())
+}
+
+/// What is kept of a scope is little, so it is written anew.
+fn save_pauses(db: &Connection, scope: &Shared, shade: &Shade) -> Result<(), Fault> {
+    let kind = matches!(scope, Shared::Queue(_));
+    db.execute("DELETE FROM pause WHERE scope = ?1 AND name = ?2", params![kind, scope.name()])?;
+    let before = shade.before.iter().map(|cleared| (&cleared.pause, Some(cleared.until)));
+    for (pause, until) in before.chain(shade.now.iter().map(|pause| (pause, None))) {
+        db.execute(
+            "INSERT OR FAIL INTO pause (scope, name, since, until, by, reason) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            params![kind, scope.name(), pause.since.as_micros(), until.map(Time::as_micros), pause.by, pause.reason],
+        )?;
     }
     Ok(())
 }

@@ -29,12 +29,13 @@ pub(super) struct Stored {
     pub(super) run: Run,
 }
 
-/// What the column `live` says by its bits: waits there are, open obligations, and an open wait of each owner.
+/// What the column `live` says by its bits: waits there are, open obligations, an open wait of each owner, and a pause.
 pub(super) mod live {
     pub(in crate::sqlite) const WAITS: u8 = 1;
     pub(in crate::sqlite) const OBLIGATIONS: u8 = 2;
     pub(in crate::sqlite) const APPROVAL: u8 = 4;
     pub(in crate::sqlite) const TIMER: u8 = 8;
+    pub(in crate::sqlite) const PAUSED: u8 = 16;
 }
 
 /// The columns that [`read`] reads, of the table or alias `r`.
@@ -93,6 +94,7 @@ pub(super) fn read(row: &Row<'_>, db: &Connection, names: &Names) -> Result<Stor
         deadline,
         labels,
         retry_of,
+        pause: state.pause,
         created_at,
         started_at: state.started_at,
         continuations: state.continuations,
@@ -156,6 +158,10 @@ pub(super) struct Table<'c> {
     queued: Statement<'c>,
 }
 
+/// Runs that wait in a queue, in the words of the index on status.
+pub(super) const QUEUED: &str =
+    "SELECT count(*) FROM run r JOIN pin p ON p.n = r.pin WHERE r.status = 0 AND r.status <> 9 AND p.queue = ?1";
+
 /// An admission's idempotency key and the digest of its request, as its run's row keeps them.
 pub(super) type Key<'a> = (Option<&'a str>, Option<Digest>);
 
@@ -180,7 +186,7 @@ impl<'c> Table<'c> {
                  WHERE n = ?3 AND claim_worker = ?4 AND fence = ?5",
             )?,
             queued: db.prepare(
-                "SELECT count(*) FROM run r JOIN pin p ON p.n = r.pin WHERE r.status = 0 AND p.queue = ?1",
+                QUEUED,
             )?,
         })
     }
@@ -320,6 +326,9 @@ fn live_bits(rows: &Rows) -> u8 {
                 Owner::Timer(_) => live::TIMER,
             };
         }
+    }
+    if rows.run.pause.is_some() {
+        bits |= live::PAUSED;
     }
     if rows.obligations.iter().any(Obligation::is_open) {
         bits |= live::OBLIGATIONS;

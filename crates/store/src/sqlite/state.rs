@@ -11,6 +11,7 @@ use protocol::code::Code;
 use protocol::delivery::{Cause, Delivery, Mode, State};
 use protocol::digest::Digest;
 use protocol::id::{ApprovalId, CallId, RunId};
+use protocol::pause::Pause;
 use protocol::rows::Rows;
 use protocol::run::{Budget, Checkpoint, Claim, Clocks, End, Failure, Head, Parked, Phase, Status, Stop, WaitMode};
 use protocol::time::Time;
@@ -62,6 +63,7 @@ pub(super) struct Unpacked {
     pub(super) since: Time,
     pub(super) started_at: Option<Time>,
     pub(super) continuations: u8,
+    pub(super) pause: Option<Pause>,
     pub(super) checkpoint: Option<Header>,
     pub(super) live: Live,
 }
@@ -77,6 +79,7 @@ pub(super) fn write(rows: &Rows, db: &Connection, names: &Names) -> Result<Vec<u
     w.uint(run.log_lines).uint(run.budget.calls).uint(run.budget.active_us).uint(run.budget.body_bytes);
     write_clocks(w, &run.clocks);
     w.time(run.since).maybe(run.started_at, |w, at| w.time(at)).byte(run.continuations);
+    w.maybe(run.pause.as_ref(), write_pause);
     w.flag(run.checkpoint.is_some());
     if let Some(checkpoint) = &run.checkpoint {
         packed::write_checkpoint(w, checkpoint, db, names)?;
@@ -110,6 +113,7 @@ pub(super) fn read(reader: &mut Reader<'_>, run: RunId, columns: Columns) -> Res
         since: reader.time()?,
         started_at: reader.maybe(Reader::time)?,
         continuations: reader.byte()?,
+        pause: reader.maybe(read_pause)?,
         checkpoint: reader.maybe(packed::read_checkpoint)?,
         live: Live {
             waits: reader.list(|reader| read_wait(reader, run))?,
@@ -117,6 +121,16 @@ pub(super) fn read(reader: &mut Reader<'_>, run: RunId, columns: Columns) -> Res
             calls: reader.list(Reader::id)?,
         },
     })
+}
+
+fn write_pause<'w>(writer: &'w mut Writer, pause: &Pause) -> &'w mut Writer {
+    writer.text(&pause.by).maybe(pause.reason.as_ref(), |w, reason| w.text(reason)).time(pause.since)
+}
+
+fn read_pause(reader: &mut Reader<'_>) -> Result<Pause, Malformed> {
+    let by = reader.text()?.to_owned();
+    let reason = reader.maybe(|r| r.text().map(str::to_owned))?;
+    Ok(Pause { by, reason, since: reader.time()? })
 }
 
 /// An empty chain has no digest to keep, unless it is bound to something.

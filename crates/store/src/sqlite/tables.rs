@@ -13,6 +13,7 @@ use protocol::command::{Admit, Command, KnownKey, Renew, Renewed, Subject};
 use protocol::decide::{self, Loaded};
 use protocol::digest::Digest;
 use protocol::id::{ApprovalId, CallId, RunId};
+use protocol::registry::Registry;
 use protocol::rows::{Change, Debt, Rows, Set};
 use protocol::run::{Body, Run, Status};
 use protocol::time::Time;
@@ -350,7 +351,12 @@ impl<'c> Tables<'c> {
     }
 
     /// All claims of a worker. A claim whose run is gone, or cannot be read, is stale or left to the next pass.
-    pub(super) fn renew(&mut self, renew: &Renew, now: Time) -> Result<Vec<(RunId, Renewed)>, Fault> {
+    pub(super) fn renew(
+        &mut self,
+        renew: &Renew,
+        registry: &Registry,
+        now: Time,
+    ) -> Result<Vec<(RunId, Renewed)>, Fault> {
         let mut answers = Vec::with_capacity(renew.claims.len());
         for (id, token) in &renew.claims {
             // Its claim changes here, so what is at hand is old.
@@ -368,7 +374,7 @@ impl<'c> Tables<'c> {
                 answers.push((*id, Renewed::StaleClaim));
                 continue;
             };
-            let renewed = decide::renew(&mut run, *token, renew, now);
+            let renewed = decide::renew(&mut run, *token, renew, registry, now);
             if let (Renewed::Until { .. }, Some(claim)) = (renewed, run.claim()) {
                 self.run.renew(n, claim)?;
             }

@@ -217,7 +217,8 @@ impl Writer<'_, '_> {
             Work::Run(command) => self.run(*command, packs, now, ids),
             Work::Registry(change) => self.register(*change, now, ids),
             Work::Renew(renew) => {
-                let renewed = self.tables.renew(&renew, now)?;
+                let registry = self.registry();
+                let renewed = self.tables.renew(&renew, &registry, now)?;
                 Ok(Outcome { result: Ok(Done::Renewed(renewed)), hint: None, registry: None })
             }
         }

@@ -13,6 +13,9 @@ async fn every_scan_reads_an_index_over_live_rows() {
     }
     let wanted = [
         ("claimable", "USING INDEX run_ready"),
+        ("ready pins", "USING INDEX run_ready_pin (pin>?)"),
+        ("claimable of a pin", "USING INDEX run_ready_pin (pin=?)"),
+        ("queued", "USING INDEX run_status"),
         ("lapsed", "USING INDEX run_status"),
         ("timers", "SEARCH t USING PRIMARY KEY"),
         ("expiries", "USING INDEX approval_expiry"),

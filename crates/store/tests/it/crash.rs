@@ -28,6 +28,7 @@ fn child() {
             writers.spawn(async move {
                 loop {
                     let (run, _) = world.parked().await;
+                    assert!(world.pause(run.id, true).await);
                     say(&format!("parked {}", run.id));
                 }
             });
@@ -70,7 +71,7 @@ async fn everything_is_whole(home: &Home, told: &[RunId]) {
     assert_eq!(ledger.check().await.unwrap().faults, Vec::<String>::new());
     for id in told {
         let run = ledger.run(*id).await.unwrap().expect("what was answered is there");
-        assert!(run.status().is_parked());
+        assert!(run.status().is_parked() && run.pause.is_some());
     }
     let runs = ledger.runs(stasis_store::RunFilter::default(), None, 100_000).await.unwrap();
     assert!(runs.faults.is_empty());

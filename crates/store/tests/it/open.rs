@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use protocol::code::Code;
+use protocol::pause::Shared;
 use stasis_store::conformance::World;
 use stasis_store::{Ledger, OpenError, StoreConfig};
 
@@ -65,6 +66,12 @@ async fn a_restart_finds_runs_and_registry_as_they_were() {
     let home = Home::new();
     let world = home.world().await;
     let (run, asked) = world.parked().await;
+    let (workflow, queue) = (Shared::Workflow("refunds".to_owned()), Shared::Queue("default".to_owned()));
+    for (scope, on) in [(&workflow, true), (&queue, true), (&workflow, false), (&workflow, true)] {
+        world.pass(Duration::from_secs(1));
+        world.shade(scope.clone(), on).await;
+    }
+    world.pause(run.id, true).await;
     let shown = world.shown(run.id).await;
     let registry = world.ledger.registry();
     let at = world.ledger.now();
@@ -78,6 +85,8 @@ async fn a_restart_finds_runs_and_registry_as_they_were() {
     assert_eq!(again.tools, registry.tools);
     assert_eq!((&again.policy, again.policy_version), (&registry.policy, registry.policy_version));
     assert_eq!((&again.principals, &again.tokens), (&registry.principals, &registry.tokens));
+    assert_eq!(again.pauses, registry.pauses);
+    assert_eq!((again.pauses[&workflow].before.len(), again.pauses.len()), (1, 2));
     let world = World::on(ledger, home.clock.clone(), ()).await;
     let decided = world.decide(world.verdict(&asked, protocol::approval::Verdict::Approve, "bo")).await.unwrap();
     assert_eq!(decided.run.seq, run.seq + 1);

@@ -12,6 +12,7 @@ use crate::digest::Digest;
 use crate::event::{Facts, Kind};
 use crate::id::CallId;
 use crate::json::Canonical;
+use crate::pause;
 use crate::policy::Judgement;
 use crate::refusal::Refusal;
 use crate::rows::Change;
@@ -21,6 +22,8 @@ use crate::run::{Phase, Run, Status};
 enum Stop {
     /// Nothing is written: an old or double attempt (C-104, C-106).
     Refused(Refusal),
+    /// It waits, and nothing is recorded (C-105).
+    Waits(String),
     /// No dispatch ever, or asked anew; recorded on the approval, if there is one.
     Closed { code: Code, detail: String, how: Ending },
 }
@@ -37,6 +40,9 @@ pub(super) fn dispatch(
     match check(&change, id, &arguments, &operands, grant, cx) {
         Ok(()) => {}
         Err(Stop::Refused(refusal)) => return refusal.into(),
+        Err(Stop::Waits(detail)) => {
+            return Decision::done(change, Answer::NotDispatched { code: Code::RunPaused, detail });
+        }
         Err(Stop::Closed { code, detail, how }) => {
             if let Some(approval) = change.rows.calls.get(id).and_then(|c| c.approval) {
                 step::end_yes(&mut change, approval, how);
@@ -85,6 +91,10 @@ fn check(
     let run = change.run();
     let refused = |code, detail: String| Stop::Refused(Refusal::new(code, detail));
     alive(run, cx)?;
+    let pauses = pause::over(run, cx.registry);
+    if !pauses.is_empty() {
+        return Err(Stop::Waits(pause::told(&pauses)));
+    }
     let Some(call) = change.rows.calls.get(id) else {
         return Err(refused(Code::AlreadyCompleted, format!("{id} has its outcome already")));
     };

@@ -42,7 +42,7 @@ pub(super) fn hop(hop: Hop, rows: Box<Rows>, cx: &mut Cx<'_>) -> Decision {
         Act::Park { checkpoint, mode, taker } => park(&mut change, cx, checkpoint, mode, charge).map(|()| {
             // Every wait of the run is a member, so one that has ended already counts.
             if change.rows.waits.iter().any(wait::Wait::is_ended) {
-                step::member_ended(&mut change, taker);
+                step::member_ended(&mut change, taker, cx);
             }
         }),
         Act::HandBack { checkpoint } => hand_back(&mut change, cx, checkpoint, charge),

@@ -154,8 +154,8 @@ fn a_lapsed_claim_that_nobody_took_over_may_do_all_but_pass_a_gate() {
     let mut run = world.run().clone();
     let claims = vec![(run.id, world.token())];
     let renewal = Renew { worker: worker(1), ttl: TTL, claims };
-    let renewed = renew(&mut run, world.token(), &renewal, world.now);
-    assert_eq!(renewed, Renewed::Until { deadline: world.now + TTL, stopping: false, late: false });
+    let renewed = renew(&mut run, world.token(), &renewal, &world.registry, world.now);
+    assert_eq!(renewed, Renewed::Until { deadline: world.now + TTL, stopping: false, paused: false, late: false });
     let second = world.enter(Effect::Write, RecoveryClass::Manual);
     assert_eq!(world.dispatch(second).expect_err("lapsed").code, Code::StaleClaim);
 }
@@ -169,19 +169,20 @@ fn a_renewal_says_what_the_hop_has_to_know() {
         let (mut run, token) = (world.run().clone(), world.token());
         let events = run.events;
         let renewal = Renew { worker: worker(1), ttl: TTL, claims: vec![(run.id, token)] };
-        let told = renew(&mut run, token, &renewal, world.now);
+        let told = renew(&mut run, token, &renewal, &world.registry, world.now);
         assert_eq!(run.events, events);
         match told {
-            Renewed::Until { stopping, late, .. } => (stopping, late),
+            Renewed::Until { stopping, paused, late, .. } => (stopping, paused, late),
             Renewed::StaleClaim => panic!("it is the present claim"),
         }
     };
     world.pass(TTL - Duration::from_micros(1));
-    assert_eq!(told(&world), (false, false));
+    assert_eq!(told(&world), (false, false, false));
+    world.pause().expect("paused");
     world.pass(Duration::from_micros(1));
-    assert_eq!(told(&world), (false, true)); // R-101 R-379
+    assert_eq!(told(&world), (false, true, true)); // R-101 R-379
     world.cancel();
-    assert_eq!(told(&world), (true, true));
+    assert_eq!(told(&world), (true, true, true));
 }
 
 #[test]

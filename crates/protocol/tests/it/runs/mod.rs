@@ -6,6 +6,7 @@ mod ends;
 mod extend;
 mod gate;
 mod hops;
+mod pause;
 mod random;
 mod records;
 mod recovery;

@@ -8,6 +8,7 @@ use protocol::call::{Outcome, OutcomeStatus, RecoveryClass};
 use protocol::code::Code;
 use protocol::command::{Act, Command, Concluded, Due, Progress, Timer};
 use protocol::journal::Entry;
+use protocol::pause::Shared;
 use protocol::policy::{Obligation, OnExpiry};
 use protocol::run::{Charge, WaitMode};
 use protocol::tool::Effect;
@@ -47,6 +48,11 @@ enum Move {
     },
     Expire(usize),
     Cancel,
+    /// Sets or clears the pause of the run, of its workflow, or of its queue.
+    Pause {
+        scope: u8,
+        on: bool,
+    },
     Recover,
     Pass(u16),
     /// The same with a token that is not the present one.
@@ -72,6 +78,7 @@ fn moves() -> impl Strategy<Value = Move> {
             .prop_map(|(who, index, verdict, edit)| Move::Vote { who, index, verdict, edit }),
         2 => (0..4_usize).prop_map(Move::Expire),
         1 => Just(Move::Cancel),
+        2 => (0..3_u8, prop::bool::weighted(0.3)).prop_map(|(scope, on)| Move::Pause { scope, on }),
         3 => Just(Move::Recover),
         3 => (0..200_u16).prop_map(Move::Pass),
         2 => (0..4_u8).prop_map(Move::Zombie),
@@ -159,6 +166,13 @@ fn play(world: &mut World, step: Move) {
             }
         }
         Move::Cancel => drop(world.cancel()),
+        Move::Pause { scope: 0, on: true } => drop(world.pause()),
+        Move::Pause { scope: 0, on: false } => drop(world.resume()),
+        Move::Pause { scope, on } => {
+            let (key, queue) = (world.run().pattern.key.clone(), world.run().queue.clone());
+            let scope = if scope == 1 { Shared::Workflow(key) } else { Shared::Queue(queue) };
+            world.shade(scope, on).expect("both are there");
+        }
         Move::Recover => drop(world.recover()),
         Move::Pass(seconds) => world.pass(Duration::from_secs(u64::from(seconds))),
         Move::Zombie(n) => {

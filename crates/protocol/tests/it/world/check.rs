@@ -3,9 +3,10 @@
 
 use super::World;
 use protocol::approval;
-use protocol::call::{Call, OutcomeStatus};
+use protocol::call::{Call, OutcomeStatus, State};
 use protocol::command::Command;
 use protocol::event::{Event, Kind};
+use protocol::pause;
 use protocol::rows::{Rows, Set};
 use protocol::run::{Budget, Clocks, Head, Phase, Run, Status};
 use protocol::tool::Effect;
@@ -19,6 +20,9 @@ impl World {
         self.effects();
         self.chains(before.map(|rows| &rows.run), &rows.run);
         self.events_follow_changes(command, before, rows);
+        if let Some(before) = before {
+            self.a_pause_holds(command, before, rows);
+        }
         if let [.., before, after] = self.seqs[..] {
             assert!(after == before || after == before + 1);
         }
@@ -87,6 +91,21 @@ impl World {
                 assert!(open.into_iter().all(|c| c.settle.is_some() || c.effect != Effect::Write));
             }
             _ => {}
+        }
+    }
+
+    /// a pause blocks claim and gate, whoever tries; no final run has one.
+    fn a_pause_holds(&self, command: &Command, before: &Rows, after: &Rows) {
+        assert!(after.run.pause.is_none() || !after.run.status().is_final(), "{command:?}");
+        // One commit may clear nothing and take nothing, so what lies over the run before it lies over it inside.
+        if !pause::is_paused(&before.run, &self.registry) {
+            return;
+        }
+        let taken = after.run.fence > before.run.fence && after.run.status().is_active();
+        assert!(!taken, "{command:?} gave a paused run to a worker");
+        for call in after.calls.iter().filter(|call| matches!(call.state, State::Dispatched(_))) {
+            let was = before.calls.get(call.id).map(|call| &call.state);
+            assert!(was.is_some_and(|was| !matches!(was, State::Entered | State::Asked)), "{command:?}");
         }
     }
 

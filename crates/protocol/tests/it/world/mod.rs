@@ -91,6 +91,10 @@ impl World {
         self.now = self.now + span;
     }
 
+    pub(crate) fn ids(&self) -> Ids {
+        self.ids.clone()
+    }
+
     pub(crate) fn mint<T: Id>(&mut self) -> T {
         self.ids.mint()
     }

@@ -5,15 +5,18 @@ use protocol::approval::{Approval, Kind, Verdict};
 use protocol::call::{Applied, Call, Identity, Outcome, OutcomeStatus, RecoveryClass, State, ToolRef};
 use protocol::code::Code;
 use protocol::command::{
-    Act, Admit, Answer, Ask, Cancel, Claim, Command, Concluded, Conclusion, Decide, Edit, Hop, NewCheckpoint, Progress,
-    Reach, Recover, Taker,
+    Act, Admit, Answer, Ask, Cancel, Claim, Command, Concluded, Conclusion, Decide, Edit, Hop, NewCheckpoint, PauseRun,
+    Progress, Reach, Recover, Taker,
 };
+use protocol::decide::{Cx, decide_registry};
 use protocol::digest::Digest;
 use protocol::id::{ApprovalId, CallId, RunId, WaitId, WorkerId};
 use protocol::journal::{Entropy, Entry, Other};
 use protocol::json::canonicalize;
+use protocol::pause::Shared;
 use protocol::policy::{self, Obligation, OnExpiry, Terms};
 use protocol::refusal::Refusal;
+use protocol::registry;
 use protocol::rows::NewBody;
 use protocol::run::{Failure, Kind as RunKind, PatternRef, Run, Status, WaitMode};
 use protocol::time::Time;
@@ -164,6 +167,35 @@ impl World {
     pub(crate) fn cancel(&mut self) -> Answer {
         let cancel = Cancel { by: caller(person("ana")), run: self.run().id, reason: None };
         self.give(Command::Cancel(cancel)).expect("a cancel is answered")
+    }
+
+    pub(crate) fn pause(&mut self) -> Result<Answer, Refusal> {
+        self.give(Command::Pause(self.pausing()))
+    }
+
+    pub(crate) fn resume(&mut self) -> Result<Answer, Refusal> {
+        self.give(Command::Resume(self.pausing()))
+    }
+
+    pub(crate) fn pausing(&self) -> PauseRun {
+        PauseRun { by: caller(person("ana")), run: self.run().id, reason: Some("the bank is closed".to_owned()) }
+    }
+
+    /// Pauses a workflow or queue, or clears that; whether it changed anything.
+    pub(crate) fn shade(&mut self, scope: Shared, on: bool) -> Result<bool, Refusal> {
+        let by = caller(person("ben"));
+        let change = match on {
+            true => registry::Change::Pause { by, scope, reason: None },
+            false => registry::Change::Resume { by, scope },
+        };
+        let mut ids = self.ids();
+        let cx = Cx { now: self.now, ids: &mut ids, registry: &self.registry, limits: &self.limits };
+        let changed = decide_registry(change, &cx)?;
+        self.registry = changed.registry;
+        match changed.answer {
+            registry::Answer::Changed(changed) => Ok(changed),
+            other => panic!("{other:?}"),
+        }
     }
 
     pub(crate) fn recover(&mut self) -> Answer {

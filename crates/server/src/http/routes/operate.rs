@@ -8,7 +8,7 @@ use crate::http::problem::Refused;
 use api::operate::NewToken;
 use api::page::{ListQuery, Page};
 use api::run::ActionRequest;
-use api::{DoctorReport, Guest, Problem, Ready, Token, Tool};
+use api::{DoctorReport, Guest, Problem, Queue, Ready, Token, Tool};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -70,6 +70,51 @@ pub(crate) async fn withdraw(
     MaybeBody(ActionRequest { reason }): MaybeBody<ActionRequest>,
 ) -> Done<Page<Tool>> {
     Ok(Json(app.service.withdraw(&by, &name, reason.as_deref()).await?))
+}
+
+/// List the queues.
+#[utoipa::path(get, path = "/v1/queues", tag = "operate", responses(
+    (status = 200, description = "All of them.", body = Page<Queue>),
+    (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json")
+))]
+pub(crate) async fn queues(
+    State(app): State<App>,
+    Caller(by): Caller,
+    Query(NoQuery {}): Query<NoQuery>,
+) -> Done<Page<Queue>> {
+    Ok(Json(app.service.queues(&by).await?))
+}
+
+/// Pause every run of a queue. What has begun goes on to its next safe place.
+#[utoipa::path(post, path = "/v1/queues/{name}/pause", tag = "operate", request_body = Option<ActionRequest>,
+    params(("name" = String, Path, description = "Its name.")), responses(
+    (status = 200, description = "The queue with its pause; `changed` tells.", body = Queue),
+    (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json")
+))]
+pub(crate) async fn pause_queue(
+    State(app): State<App>,
+    Caller(by): Caller,
+    Name(name): Name,
+    Query(NoQuery {}): Query<NoQuery>,
+    MaybeBody(ActionRequest { reason }): MaybeBody<ActionRequest>,
+) -> Done<Queue> {
+    Ok(Json(app.service.pause_queue(&by, &name, reason.as_deref()).await?))
+}
+
+/// Clear the pause of a queue, and no other over its runs.
+#[utoipa::path(post, path = "/v1/queues/{name}/resume", tag = "operate", request_body = Option<ActionRequest>,
+    params(("name" = String, Path, description = "Its name.")), responses(
+    (status = 200, description = "The queue; `changed` tells.", body = Queue),
+    (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json")
+))]
+pub(crate) async fn resume_queue(
+    State(app): State<App>,
+    Caller(by): Caller,
+    Name(name): Name,
+    Query(NoQuery {}): Query<NoQuery>,
+    MaybeBody(ActionRequest { reason: _ }): MaybeBody<ActionRequest>,
+) -> Done<Queue> {
+    Ok(Json(app.service.resume_queue(&by, &name).await?))
 }
 
 /// Make a token. Its secret is in this answer and nowhere else.

@@ -136,6 +136,41 @@ pub(crate) async fn cancel(
     Ok(answer(status, run))
 }
 
+/// Keep a run from workers. Its answers, expiries, timers and deadline go on.
+#[utoipa::path(post, path = "/v1/runs/{id}/pause", tag = "runs", request_body = Option<ActionRequest>,
+    params(("id" = String, Path, description = "A `run_` id.")), responses(
+    (status = 202, description = "Begun: its hop goes on to the next safe place.", body = Run),
+    (status = 200, description = "It is paused; `changed` tells whether it was not before.", body = Run),
+    (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json")
+))]
+pub(crate) async fn pause(
+    State(app): State<App>,
+    Caller(by): Caller,
+    Id(id): Id<RunId>,
+    Query(NoQuery {}): Query<NoQuery>,
+    MaybeBody(request): MaybeBody<ActionRequest>,
+) -> Result<Response, Refused> {
+    let run = app.service.pause(&by, id, &request).await?;
+    let status = if run.status.is_active() { StatusCode::ACCEPTED } else { StatusCode::OK };
+    Ok(answer(status, run))
+}
+
+/// Clear the pause of a run, and no other over it.
+#[utoipa::path(post, path = "/v1/runs/{id}/resume", tag = "runs", request_body = Option<ActionRequest>,
+    params(("id" = String, Path, description = "A `run_` id.")), responses(
+    (status = 200, description = "The run with the pauses that are left; `changed` tells.", body = Run),
+    (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json")
+))]
+pub(crate) async fn resume(
+    State(app): State<App>,
+    Caller(by): Caller,
+    Id(id): Id<RunId>,
+    Query(NoQuery {}): Query<NoQuery>,
+    MaybeBody(request): MaybeBody<ActionRequest>,
+) -> Done<Run> {
+    Ok(Json(app.service.resume(&by, id, &request).await?))
+}
+
 /// Say why a run is where it is and what would move it.
 #[utoipa::path(get, path = "/v1/runs/{id}/explain", tag = "runs", params(("id" = String, Path, description = "A `run_` id.")), responses(
     (status = 200, description = "In words.", body = Explain),

@@ -3,9 +3,10 @@
 use super::{Done, answer};
 use crate::auth::Caller;
 use crate::http::App;
-use crate::http::extract::{Body, Id, Name, NoQuery, Query, SOURCE};
+use crate::http::extract::{Body, Id, MaybeBody, Name, NoQuery, Query, SOURCE};
 use crate::http::problem::Refused;
 use api::page::{ListQuery, Page};
+use api::run::ActionRequest;
 use api::workflow::ActivateRequest;
 use api::{Pattern, Problem, RegisterWorkflow, Registered, Workflow};
 use axum::Json;
@@ -72,6 +73,38 @@ pub(crate) async fn activate(
     Body(request): Body<ActivateRequest>,
 ) -> Done<Workflow> {
     Ok(Json(app.service.activate(&by, &key, &request).await?))
+}
+
+/// Pause every run of a workflow. What has begun goes on to its next safe place.
+#[utoipa::path(post, path = "/v1/workflows/{key}/pause", tag = "workflows", request_body = Option<ActionRequest>,
+    params(("key" = String, Path, description = "Its key.")), responses(
+    (status = 200, description = "The workflow with its pause; `changed` tells.", body = Workflow),
+    (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json")
+))]
+pub(crate) async fn pause(
+    State(app): State<App>,
+    Caller(by): Caller,
+    Name(key): Name,
+    Query(NoQuery {}): Query<NoQuery>,
+    MaybeBody(request): MaybeBody<ActionRequest>,
+) -> Done<Workflow> {
+    Ok(Json(app.service.pause_workflow(&by, &key, &request).await?))
+}
+
+/// Clear the pause of a workflow, and no other over its runs.
+#[utoipa::path(post, path = "/v1/workflows/{key}/resume", tag = "workflows", request_body = Option<ActionRequest>,
+    params(("key" = String, Path, description = "Its key.")), responses(
+    (status = 200, description = "The workflow; `changed` tells.", body = Workflow),
+    (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json")
+))]
+pub(crate) async fn resume(
+    State(app): State<App>,
+    Caller(by): Caller,
+    Name(key): Name,
+    Query(NoQuery {}): Query<NoQuery>,
+    MaybeBody(ActionRequest { reason: _ }): MaybeBody<ActionRequest>,
+) -> Done<Workflow> {
+    Ok(Json(app.service.resume_workflow(&by, &key).await?))
 }
 
 /// Read one revision with its source.

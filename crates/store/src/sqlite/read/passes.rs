@@ -3,6 +3,7 @@
 //! Invariant: each of these reads an index over live rows only, so its cost is what it returns (R-38, R-39).
 
 use protocol::id::{RunId, WaitId, WorkerId};
+use protocol::pause::Shared;
 use protocol::rows::Debt;
 use protocol::run::{Kind, PatternRef, Status};
 use protocol::time::Time;
@@ -11,6 +12,7 @@ use rusqlite::{OptionalExtension, Row, params_from_iter};
 
 use super::super::fault::{Fault, Fields};
 use super::super::obligation::DEBTS;
+use super::super::run::QUEUED;
 use super::{Reader, keep};
 use crate::error::Corrupt;
 use crate::page::Cursor;
@@ -81,7 +83,17 @@ pub struct Counts {
 }
 
 const CLAIMABLE: &str = "SELECT r.n, r.id, r.seq, r.pin, r.priority, r.ready_at FROM run r
- WHERE r.status = 0 AND r.retry_at <= ?1 ORDER BY r.priority DESC, r.ready_at, r.id LIMIT ?2 OFFSET ?3";
+ WHERE r.status = 0 AND r.live & 16 = 0 AND r.retry_at <= ?1 ORDER BY r.priority DESC, r.ready_at, r.id LIMIT ?2 OFFSET ?3";
+/// Pins of which hops wait, one step of the index each.
+const READY_PINS: &str = "WITH RECURSIVE ready (pin) AS (
+ SELECT min(r.pin) FROM run r WHERE r.status = 0 AND r.live & 16 = 0
+ UNION ALL
+ SELECT (SELECT min(r.pin) FROM run r WHERE r.status = 0 AND r.live & 16 = 0 AND r.pin > ready.pin) FROM ready
+ WHERE ready.pin IS NOT NULL
+) SELECT pin FROM ready WHERE pin IS NOT NULL";
+const CLAIMABLE_OF_PIN: &str = "SELECT r.n, r.id, r.seq, r.pin, r.priority, r.ready_at FROM run r
+ WHERE r.status = 0 AND r.live & 16 = 0 AND r.retry_at <= ?1 AND r.pin = ?4
+ ORDER BY r.priority DESC, r.ready_at, r.id LIMIT ?2 OFFSET ?3";
 /// Runs that may have a claim are found by their status, in the words of its partial index.
 const LAPSED: &str = "SELECT r.id FROM run r
  WHERE r.status IN (1, 2, 7, 8) AND r.status <> 9 AND r.claim_worker IS NOT NULL AND r.claim_deadline <= ?1
@@ -149,20 +161,51 @@ impl Reader<'_> {
         Ok(old)
     }
 
-    /// In the order of R-74. Rows that cannot be read are left out and reported.
+    /// In the order of R-74, without what is paused: what waits under a pause is not even looked at. Rows that cannot be
+    /// read are left out and reported.
     pub(crate) fn claimable(
         self,
         now: Time,
+        paused: &[Shared],
         skip: usize,
         limit: usize,
     ) -> Result<(Vec<Claimable>, Vec<Corrupt>), Fault> {
         let (mut found, mut faults) = (Vec::new(), Vec::new());
-        let mut statement = self.db.prepare_cached(CLAIMABLE)?;
-        let mut rows = statement.query(params_from_iter(window(now, skip, limit)))?;
-        while let Some(row) = rows.next()? {
-            keep(&mut found, &mut faults, self.one_claimable(row))?;
+        if paused.is_empty() {
+            self.claimable_rows(CLAIMABLE, window(now, skip, limit), &mut found, &mut faults)?;
+            return Ok((found, faults));
         }
-        Ok((found, faults))
+        let mut statement = self.db.prepare_cached(READY_PINS)?;
+        let pins = statement.query_map([], |row| row.get(0))?.collect::<Result<Vec<i64>, _>>()?;
+        for pin in pins {
+            let of = self.names.pin(self.db, pin)?;
+            let held = |scope: &Shared| match scope {
+                Shared::Workflow(key) => *key == of.pattern.key,
+                Shared::Queue(name) => *name == of.queue,
+            };
+            if !paused.iter().any(held) {
+                let mut values = window(now, 0, skip.saturating_add(limit));
+                values.push(Value::from(pin));
+                self.claimable_rows(CLAIMABLE_OF_PIN, values, &mut found, &mut faults)?;
+            }
+        }
+        found.sort_by_key(|hop| (std::cmp::Reverse(hop.priority), hop.ready_at, hop.run));
+        Ok((found.into_iter().skip(skip).take(limit).collect(), faults))
+    }
+
+    fn claimable_rows(
+        self,
+        sql: &str,
+        values: Vec<Value>,
+        found: &mut Vec<Claimable>,
+        faults: &mut Vec<Corrupt>,
+    ) -> Result<(), Fault> {
+        let mut statement = self.db.prepare_cached(sql)?;
+        let mut rows = statement.query(params_from_iter(values))?;
+        while let Some(row) = rows.next()? {
+            keep(found, faults, self.one_claimable(row))?;
+        }
+        Ok(())
     }
 
     fn one_claimable(self, row: &Row<'_>) -> Result<Claimable, Fault> {
@@ -247,6 +290,12 @@ impl Reader<'_> {
         Ok(next.map(Time::from_micros))
     }
 
+    /// How many runs wait in a queue, paused ones too.
+    pub(crate) fn queued(self, queue: &str) -> Result<u64, Fault> {
+        let count: i64 = self.db.prepare_cached(QUEUED)?.query_row([queue], |row| row.get(0))?;
+        Ok(count as u64)
+    }
+
     /// Whether a namespace has fewer than `most` pending approvals. All namespaces are counted first, by an index alone.
     pub(crate) fn pending_below(self, namespace: &str, most: u64) -> Result<bool, Fault> {
         let all: i64 = self
@@ -305,6 +354,9 @@ pub fn scans() -> Vec<(&'static str, String)> {
     let runs = super::lists::runs_sql(&RunFilter::default(), Some(Status::Running), None, 10).0;
     let passes = [
         ("claimable", CLAIMABLE),
+        ("ready pins", READY_PINS),
+        ("claimable of a pin", CLAIMABLE_OF_PIN),
+        ("queued", QUEUED),
         ("lapsed", LAPSED),
         ("timers", TIMERS),
         ("expiries", EXPIRIES),

@@ -54,7 +54,7 @@ CREATE TABLE word (
 
 -- Status: 0 queued, 1 running, 2 awaiting_hardware, 3 awaiting_consent, 4 awaiting_delegate, 5 awaiting_signal,
 -- 6 awaiting_timer, 7 cancelling, 8 failing, 9 done, 10 failed, 11 cancelled.
--- Live: 1 has waits, 2 has open obligations, 4 an approval is open, 8 a timer is open.
+-- Live: 1 has waits, 2 has open obligations, 4 an approval is open, 8 a timer is open, 16 is paused itself.
 -- Columns are what a scan, a guard or an index looks at; the rest of a run is `admitted`, which never changes, and `state`,
 -- with its waits and the ids of its live calls and approvals. A claim's token is the fence.
 CREATE TABLE run (
@@ -103,8 +103,9 @@ BEGIN
     SELECT RAISE(FAIL, 'the status of a final run never changes');
 END;
 
--- Claimable deliveries in the order of R-74.
-CREATE INDEX run_ready ON run (priority DESC, ready_at, id) WHERE status = 0;
+-- Claimable deliveries in the order of R-74; and by pin, for as long as a workflow or queue is paused.
+CREATE INDEX run_ready ON run (priority DESC, ready_at, id) WHERE status = 0 AND live & 16 = 0;
+CREATE INDEX run_ready_pin ON run (pin, priority DESC, ready_at, id) WHERE status = 0 AND live & 16 = 0;
 CREATE INDEX run_deadline ON run (deadline) WHERE deadline IS NOT NULL AND finished_at IS NULL;
 -- Claims are found by it too: as many runs are active as workers have places.
 CREATE INDEX run_status ON run (status) WHERE status <> 9;

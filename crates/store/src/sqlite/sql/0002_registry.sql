@@ -56,6 +56,20 @@ CREATE TABLE token (
     revoked_at INTEGER
 ) WITHOUT ROWID;
 
+-- Scope: 0 a workflow, 1 a queue. In force while `until` is absent; a cleared one is kept for the clocks of runs that
+-- waited meanwhile (R-373).
+CREATE TABLE pause (
+    scope INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    since INTEGER NOT NULL,
+    until INTEGER,
+    by TEXT NOT NULL,
+    reason TEXT,
+    PRIMARY KEY (scope, name, since)
+) WITHOUT ROWID;
+-- One is in force.
+CREATE UNIQUE INDEX pause_now ON pause (scope, name) WHERE until IS NULL;
+
 CREATE TABLE revoked_grant (
     digest BLOB PRIMARY KEY
 ) WITHOUT ROWID;
