@@ -4,6 +4,7 @@
 //! by the next number, so that equality is always judged by the whole key on the run's row.
 
 use protocol::digest::Digest;
+use protocol::id::RunId;
 use rusqlite::{Connection, OptionalExtension, Statement, params};
 
 use super::fault::Fault;
@@ -88,6 +89,7 @@ pub(super) struct Table<'c> {
     take: Statement<'c>,
     free: Statement<'c>,
     request: Statement<'c>,
+    removed: Statement<'c>,
 }
 
 impl<'c> Table<'c> {
@@ -101,6 +103,7 @@ impl<'c> Table<'c> {
             take: db.prepare("INSERT OR FAIL INTO session (namespace, session, run) VALUES (?1, ?2, ?3)")?,
             free: db.prepare("DELETE FROM session WHERE namespace = ?1 AND session = ?2 AND run = ?3")?,
             request: db.prepare("SELECT request_digest FROM run WHERE n = ?1")?,
+            removed: db.prepare("SELECT 1 FROM removed WHERE id = ?1")?,
         })
     }
 
@@ -111,6 +114,11 @@ impl<'c> Table<'c> {
     pub(super) fn insert(&mut self, hash: i64, run: i64) -> Result<(), Fault> {
         self.insert.execute([hash, run])?;
         Ok(())
+    }
+
+    /// Whether a run of this id was here, and was removed.
+    pub(super) fn was_removed(&mut self, id: RunId) -> Result<bool, Fault> {
+        Ok(self.removed.exists([id.as_bytes()])?)
     }
 
     /// The digest of the request that made a run, where it came with a key or its own id.

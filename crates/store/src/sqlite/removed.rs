@@ -29,11 +29,6 @@ pub struct Removed {
 const OWN: [&str; 10] =
     ["approval", "call", "obligation", "debt", "event", "journal", "log", "body", "checkpoint", "snapshot"];
 
-/// Whether a run of this id was here.
-pub(super) fn is_there(db: &Connection, id: RunId) -> Result<bool, Fault> {
-    Ok(db.prepare_cached("SELECT 1 FROM removed WHERE id = ?1")?.exists([id.as_bytes()])?)
-}
-
 pub(super) fn read(db: &Connection, id: RunId) -> Result<Option<Removed>, Fault> {
     let sql = "SELECT namespace, status, finished_at, events, head, removed_at FROM removed WHERE id = ?1";
     let mut statement = db.prepare_cached(sql)?;

@@ -180,7 +180,7 @@ impl<'c> Tables<'c> {
             Some(_) => self.run.queued(&admit.queue)?,
             None => 0,
         };
-        let removed = known.is_none() && removed::is_there(self.db, admit.run)?;
+        let removed = known.is_none() && self.admission.was_removed(admit.run)?;
         let hash = match found {
             Some(Found::Free(hash)) => Some(hash),
             _ => None,
