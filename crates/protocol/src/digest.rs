@@ -69,7 +69,11 @@ impl Digest {
 
     /// The hex digits, on the stack: every record is full of digests.
     fn digits(&self) -> [[u8; 2]; 32] {
-        self.0.map(|byte| HEX[usize::from(byte)])
+        let mut digits = [[0; 2]; 32];
+        for (pair, byte) in digits.iter_mut().zip(self.0) {
+            *pair = HEX[usize::from(byte)];
+        }
+        digits
     }
 
     /// Reads 64 lower-case hex digits.

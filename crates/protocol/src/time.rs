@@ -3,6 +3,7 @@
 //! Nothing here reads a clock: `now` is the store's and comes in as an argument (C-1). On the wire a time is RFC 3339 in
 //! UTC with `Z` and microseconds at most (I-40), a duration in configuration is text with one unit (I-61).
 
+use std::cell::RefCell;
 use std::fmt;
 use std::ops::{Add, Sub};
 use std::str::FromStr;
@@ -94,10 +95,22 @@ impl Time {
     }
 }
 
+thread_local! {
+    /// The last time written by a record and its text: what is committed together carries one time.
+    static WRITTEN: RefCell<(Time, Vec<u8>)> = const { RefCell::new((Time(0), Vec::new())) };
+}
+
 impl crate::json::Text for Time {
     fn write(&self, out: &mut Vec<u8>) {
-        let printer = jiff::fmt::temporal::DateTimePrinter::new();
-        printer.print_timestamp(&self.stamp(), out).expect("writing to memory cannot fail");
+        WRITTEN.with_borrow_mut(|(time, text)| {
+            if time != self || text.is_empty() {
+                text.clear();
+                let printer = jiff::fmt::temporal::DateTimePrinter::new();
+                printer.print_timestamp(&self.stamp(), &mut *text).expect("writing to memory cannot fail");
+                *time = *self;
+            }
+            out.extend_from_slice(text);
+        });
     }
 }
 

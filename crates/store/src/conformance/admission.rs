@@ -77,6 +77,15 @@ pub async fn a_session_has_one_run_at_a_time(world: World) {
     assert!(created && next.id != run.id);
 }
 
+pub async fn of_many_admissions_to_a_session_one_is_taken(world: World) {
+    let admit = || Admit { session: Some("cart 8".to_owned()), ..world.admission() };
+    let told = futures(8, |_| world.admit(admit())).await;
+    let (taken, busy): (Vec<_>, Vec<_>) = told.into_iter().partition(Result::is_ok);
+    assert_eq!(taken.len(), 1);
+    assert!(busy.into_iter().all(|told| refused(told) == Code::SessionBusy));
+    assert_eq!(world.ledger.counts().await.unwrap().runs, 1);
+}
+
 pub async fn a_refusal_changes_nothing_and_writes_no_event(world: World) {
     let run = world.queued().await;
     let before = world.shown(run.id).await;

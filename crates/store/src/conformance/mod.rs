@@ -43,6 +43,7 @@ macro_rules! conformance_tests {
             a_run_id_is_its_own_key
             keys_of_two_people_are_two_keys
             a_session_has_one_run_at_a_time
+            of_many_admissions_to_a_session_one_is_taken
             a_refusal_changes_nothing_and_writes_no_event
             an_unknown_id_is_refused_alike
             a_caller_that_goes_away_changes_nothing
@@ -58,6 +59,7 @@ macro_rules! conformance_tests {
             progress_is_stored_as_a_prefix
             a_verdict_returns_the_run_in_its_own_commit
             a_verdict_may_hand_the_run_to_a_worker
+            a_verdict_may_be_in_the_batch_of_its_question
             a_second_verdict_is_told_the_first
             a_verdict_before_the_park_returns_the_run_at_the_park
             commands_on_one_run_are_serial

@@ -1,12 +1,13 @@
 //! Decisions of people, expiry, timers, the dispatch gate.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use protocol::approval::{Ending, Phase as Yes, Status as Approval, Verdict};
 use protocol::call::{OutcomeStatus, State};
 use protocol::code::Code;
-use protocol::command::{Act, Answer, Command, Decide, Due, Edit, Progress, Timer};
+use protocol::command::{Act, Admit, Answer, Command, Decide, Due, Edit, Progress, Timer};
 use protocol::delivery::{Cause, Mode};
 use protocol::journal::Entry;
 use protocol::rows::NewBody;
@@ -36,6 +37,34 @@ pub async fn a_verdict_may_hand_the_run_to_a_worker(world: World) {
     let decided = world.decide(decide).await.unwrap();
     assert_eq!((decided.run.status(), decided.run.fence), (Status::Running, run.fence + 1));
     assert!(world.ledger.claimable(0, 10).await.unwrap().0.is_empty());
+}
+
+/// The verdict is sent while the question is still on its way, of runs with few rows and of runs with many labels.
+pub async fn a_verdict_may_be_in_the_batch_of_its_question(world: World) {
+    for labels in [0, 40] {
+        let labels: BTreeMap<String, String> = (0..labels).map(|n| (format!("label-{n}"), String::new())).collect();
+        let admit = Admit { labels, taker: Some(world.taker()), ..world.admission() };
+        let run = world.admit(admit).await.unwrap().0;
+        let (progress, asked) = world.asks(&run);
+        let told = futures(2, |command| {
+            let (world, run, asked, progress) = (&world, &run, &asked, progress.clone());
+            async move {
+                match command {
+                    0 => world
+                        .step(run, progress.clone(), world.park(run, &progress, "checkpoint"))
+                        .await
+                        .map(|run| run.seq),
+                    _ => {
+                        world.decide(world.verdict(asked, Verdict::Approve, "bo")).await.map(|decided| decided.run.seq)
+                    }
+                }
+            }
+        });
+        let told: Vec<u32> = told.await.into_iter().map(Result::unwrap).collect();
+        assert_eq!(told, [run.seq, run.seq + 1]);
+        let shown = world.shown(run.id).await;
+        assert_eq!((shown.run.status(), shown.run.checkpoint.is_some()), (Status::Queued, true));
+    }
 }
 
 pub async fn a_second_verdict_is_told_the_first(world: World) {

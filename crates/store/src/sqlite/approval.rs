@@ -9,13 +9,14 @@ use protocol::approval::{Approval, Binding, Closer, Ending, Kind, Method, Phase,
 use protocol::call::{Identity, ToolRef};
 use protocol::code::Code;
 use protocol::digest::Digest;
-use protocol::id::{ApprovalId, CallId, RequestId};
+use protocol::id::{ApprovalId, CallId, RequestId, WaitId};
 use protocol::policy::Strength;
 use protocol::rows::Mark;
 use protocol::run::{Body, Run};
 use protocol::time::Time;
 use rusqlite::{Connection, OptionalExtension, Row, Statement, params};
 
+use super::append::{self, Appender, Values};
 use super::call::{read_identity, write_identity};
 use super::codec::{Malformed, Reader, Writer};
 use super::fault::{Fault, Fields, number};
@@ -280,10 +281,32 @@ pub(super) fn is_live(approval: &Approval) -> bool {
     }
 }
 
+/// A new question on its way.
+struct Waiting {
+    id: ApprovalId,
+    run: i64,
+    wait: WaitId,
+    kind: Kind,
+    status: u8,
+    expires_at: Option<i64>,
+    document: Vec<u8>,
+}
+
+impl append::Row for Waiting {
+    const COLUMNS: usize = 7;
+    const INSERT: &'static str = "INSERT OR FAIL INTO approval (id, run, wait, kind, status, expires_at, document)";
+
+    fn bind(&self, values: &mut Values<'_, '_>) -> rusqlite::Result<()> {
+        values.value(self.id.as_bytes())?.value(self.run)?.value(self.wait.as_bytes())?;
+        values.value(number(&self.kind, &KINDS))?.value(self.status)?.value(self.expires_at)?;
+        values.value(&self.document).map(drop)
+    }
+}
+
 pub(super) struct Table<'c> {
     by_id: Statement<'c>,
     run_of: Statement<'c>,
-    insert: Statement<'c>,
+    new: Appender<'c, Waiting>,
     update: Statement<'c>,
     /// Without what its indexes have: a yes that goes its way.
     follow: Statement<'c>,
@@ -294,10 +317,7 @@ impl<'c> Table<'c> {
         Ok(Table {
             by_id: db.prepare(&format!("SELECT {COLUMNS} FROM approval a WHERE a.id = ?1 AND a.run = ?2"))?,
             run_of: db.prepare("SELECT run FROM approval WHERE id = ?1")?,
-            insert: db.prepare(
-                "INSERT OR FAIL INTO approval (id, run, wait, kind, status, expires_at, document)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-            )?,
+            new: Appender::prepare(db)?,
             update: db
                 .prepare("UPDATE OR FAIL approval SET status = ?1, expires_at = ?2, document = ?3 WHERE id = ?4")?,
             follow: db.prepare("UPDATE OR FAIL approval SET document = ?1 WHERE id = ?2 AND status = 1")?,
@@ -312,12 +332,22 @@ impl<'c> Table<'c> {
         db: &Connection,
         names: &Names,
     ) -> Result<Option<Approval>, Fault> {
+        self.new.flush_if(|row| row.id == id)?;
         let mut rows = self.by_id.query(params![id.as_bytes(), n])?;
         rows.next()?.map(|row| read(row, run, db, names)).transpose()
     }
 
-    pub(super) fn run_of(&mut self, id: ApprovalId) -> rusqlite::Result<Option<i64>> {
-        self.run_of.query_row([id.as_bytes()], |row| row.get(0)).optional()
+    pub(super) fn run_of(&mut self, id: ApprovalId) -> Result<Option<i64>, Fault> {
+        self.new.flush_if(|row| row.id == id)?;
+        Ok(self.run_of.query_row([id.as_bytes()], |row| row.get(0)).optional()?)
+    }
+
+    pub(super) fn flush(&mut self) -> Result<(), Fault> {
+        self.new.flush()
+    }
+
+    pub(super) fn forget(&mut self) {
+        self.new.forget();
     }
 
     pub(super) fn save(
@@ -335,19 +365,26 @@ impl<'c> Table<'c> {
         let tool = names.tool_number(db, &tool)?;
         let rule = names.rule_number(db, binding.obligation, &approval.obligation)?;
         let document = write_document(approval, &identity, tool, rule);
-        let (id, status) = (approval.id.as_bytes(), status_number(&approval.status));
+        let (id, status) = (approval.id, status_number(&approval.status));
         let expires_at = approval.expires_at.map(Time::as_micros);
-        let changed = match mark {
-            Mark::Loaded => return Ok(()),
-            Mark::Gone => return Err(Fault::Broken(format!("{} would be deleted", approval.id))),
-            Mark::Changed if has_followed(approval) && self.follow.execute(params![document, id])? == 1 => 1,
-            Mark::Changed => self.update.execute(params![status, expires_at, document, id])?,
-            Mark::New => {
-                let kind = number(&binding.kind, &KINDS);
-                self.insert.execute(params![id, n, approval.wait.as_bytes(), kind, status, expires_at, document])?
+        match mark {
+            Mark::Loaded => Ok(()),
+            Mark::Gone => Err(Fault::Broken(format!("{id} would be deleted"))),
+            Mark::Changed => {
+                self.new.flush_if(|row| row.id == id)?;
+                let id = id.as_bytes();
+                let followed = has_followed(approval) && self.follow.execute(params![document, id])? == 1;
+                if followed || self.update.execute(params![status, expires_at, document, id])? == 1 {
+                    return Ok(());
+                }
+                Err(Fault::Broken(format!("{} is not there", approval.id)))
             }
-        };
-        if changed == 1 { Ok(()) } else { Err(Fault::Broken(format!("{} is not there", approval.id))) }
+            Mark::New => {
+                let (wait, kind) = (approval.wait, binding.kind);
+                self.new.push(Waiting { id, run: n, wait, kind, status, expires_at, document });
+                Ok(())
+            }
+        }
     }
 }
 

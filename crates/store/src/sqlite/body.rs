@@ -11,6 +11,7 @@ use protocol::rows::NewBody;
 use protocol::run::Body;
 use rusqlite::{Connection, Row, Statement, params};
 
+use super::append::{self, Appender, Values};
 use super::fault::{Fault, Fields};
 use crate::error::Corrupt;
 
@@ -137,7 +138,27 @@ pub(super) fn add_blob(db: &Connection, digest: Digest, bytes: &Arc<[u8]>) -> Re
     Ok(())
 }
 
+/// A body on its way to the table `body`.
+struct Waiting {
+    run: i64,
+    key: i64,
+    packed: Packed,
+    plain: Arc<[u8]>,
+}
+
+impl append::Row for Waiting {
+    const COLUMNS: usize = 5;
+    const INSERT: &'static str = "INSERT OR FAIL INTO body (run, key, codec, len, bytes)";
+    const TAIL: &'static str = " ON CONFLICT (run, key) DO NOTHING";
+
+    fn bind(&self, values: &mut Values<'_, '_>) -> rusqlite::Result<()> {
+        values.value(self.run)?.value(self.key)?;
+        values.value(self.packed.codec as i64)?.value(self.plain.len() as i64)?.value(&*self.packed.bytes).map(drop)
+    }
+}
+
 pub(super) struct Table<'c> {
+    bodies: Appender<'c, Waiting>,
     insert: Statement<'c>,
     find: Statement<'c>,
     put_checkpoint: Statement<'c>,
@@ -163,6 +184,7 @@ impl<'c> Table<'c> {
             ))
         };
         Ok(Table {
+            bodies: Appender::prepare(db)?,
             insert: db.prepare(
                 "INSERT OR FAIL INTO body (run, key, codec, len, bytes) VALUES (?1, ?2, ?3, ?4, ?5)
                  ON CONFLICT (run, key) DO NOTHING",
@@ -177,31 +199,33 @@ impl<'c> Table<'c> {
 
     /// Stores a body once a run. `packed` is what the caller compressed before, if it did.
     pub(super) fn put(&mut self, n: i64, place: Place, new: &NewBody, packed: Option<&Packed>) -> Result<(), Fault> {
-        let plain = Packed { codec: Codec::Plain, bytes: Arc::clone(&new.bytes) };
-        let packed = packed.unwrap_or(&plain);
-        let (codec, len) = (packed.codec as i64, new.body.len);
+        let plain = || Packed { codec: Codec::Plain, bytes: Arc::clone(&new.bytes) };
+        let packed = packed.cloned().unwrap_or_else(plain);
+        let len = new.body.len;
+        let values = params![n, packed.codec as i64, len, &*packed.bytes];
         match place {
-            Place::Checkpoint => drop(self.put_checkpoint.execute(params![n, codec, len, &*packed.bytes])?),
-            Place::Snapshot => drop(self.put_snapshot.execute(params![n, codec, len, &*packed.bytes])?),
+            Place::Checkpoint => drop(self.put_checkpoint.execute(values)?),
+            Place::Snapshot => drop(self.put_snapshot.execute(values)?),
             Place::Body => {
-                let mut key = key(new.body.digest);
-                while self.insert.execute(params![n, key, codec, len, &*packed.bytes])? == 0 {
-                    if self.is_stored(n, key, &new.bytes)? {
-                        break;
-                    }
-                    key = key.wrapping_add(1);
-                }
+                let (key, plain) = (key(new.body.digest), Arc::clone(&new.bytes));
+                self.bodies.push(Waiting { run: n, key, packed, plain });
             }
         }
         Ok(())
     }
 
-    fn is_stored(&mut self, n: i64, key: i64, bytes: &[u8]) -> Result<bool, Fault> {
-        let mut rows = self.find.query(params![n, key])?;
-        Ok(rows.next()?.is_some_and(|row| same(row, bytes)))
+    /// Writes what waits.
+    pub(super) fn flush(&mut self) -> Result<(), Fault> {
+        let (insert, find) = (&mut self.insert, &mut self.find);
+        self.bodies.flush_or(|rows| rows.iter().try_for_each(|row| put_one(insert, find, row)))
     }
 
-    pub(super) fn forget(&mut self, n: i64, place: Place) -> Result<(), Fault> {
+    /// Drops what waits.
+    pub(super) fn forget(&mut self) {
+        self.bodies.forget();
+    }
+
+    pub(super) fn delete(&mut self, n: i64, place: Place) -> Result<(), Fault> {
         match place {
             Place::Checkpoint => drop(self.drop_checkpoint.execute([n])?),
             Place::Snapshot => drop(self.drop_snapshot.execute([n])?),
@@ -209,6 +233,20 @@ impl<'c> Table<'c> {
         }
         Ok(())
     }
+}
+
+/// Stores a body under the first number that no other body of its run has, unless it is stored.
+fn put_one(insert: &mut Statement<'_>, find: &mut Statement<'_>, row: &Waiting) -> Result<(), Fault> {
+    let Waiting { run, packed, plain, .. } = row;
+    let mut key = row.key;
+    while insert.execute(params![run, key, packed.codec as i64, plain.len() as i64, &*packed.bytes])? == 0 {
+        let mut rows = find.query(params![run, key])?;
+        if rows.next()?.is_some_and(|stored| same(stored, plain)) {
+            break;
+        }
+        key = key.wrapping_add(1);
+    }
+    Ok(())
 }
 
 /// Whether a stored body is these bytes; one that cannot be read is not.

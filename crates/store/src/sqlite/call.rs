@@ -14,6 +14,7 @@ use protocol::rows::Mark;
 use protocol::tool::Effect;
 use rusqlite::{Connection, OptionalExtension, Row, Statement, params};
 
+use super::append::{self, Appender, Values};
 use super::codec::{Malformed, Reader, Writer};
 use super::fault::{Fault, Fields, number};
 use super::names::Names;
@@ -160,9 +161,34 @@ pub(super) fn read_identity(reader: &mut Reader<'_>) -> Result<Identity, Malform
     Ok(Identity { scope, n: reader.u32()? })
 }
 
+/// A new call on its way.
+struct Waiting {
+    id: CallId,
+    run: i64,
+    position: Option<u32>,
+    state: u8,
+    effect: Effect,
+    gated: bool,
+    document: Vec<u8>,
+    receipt: Option<Vec<u8>>,
+    settled: Option<Vec<u8>>,
+}
+
+impl append::Row for Waiting {
+    const COLUMNS: usize = 9;
+    const INSERT: &'static str =
+        "INSERT OR FAIL INTO call (id, run, position, state, effect, gated, document, receipt, settled)";
+
+    fn bind(&self, values: &mut Values<'_, '_>) -> rusqlite::Result<()> {
+        values.value(self.id.as_bytes())?.value(self.run)?.value(self.position)?.value(self.state)?;
+        values.value(number(&self.effect, &EFFECTS))?.value(self.gated)?.value(&self.document)?;
+        values.value(&self.receipt)?.value(&self.settled).map(drop)
+    }
+}
+
 pub(super) struct Table<'c> {
     by_id: Statement<'c>,
-    insert: Statement<'c>,
+    new: Appender<'c, Waiting>,
     update: Statement<'c>,
 }
 
@@ -170,10 +196,7 @@ impl<'c> Table<'c> {
     pub(super) fn prepare(db: &'c Connection) -> rusqlite::Result<Table<'c>> {
         Ok(Table {
             by_id: db.prepare(&format!("SELECT {COLUMNS} FROM call c WHERE c.id = ?1 AND c.run = ?2"))?,
-            insert: db.prepare(
-                "INSERT OR FAIL INTO call (state, gated, document, receipt, settled, id, run, position, effect)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-            )?,
+            new: Appender::prepare(db)?,
             update: db.prepare(
                 "UPDATE OR FAIL call SET state = ?1, gated = ?2, document = ?3, receipt = coalesce(receipt, ?4),
                  settled = coalesce(settled, ?5)
@@ -190,8 +213,17 @@ impl<'c> Table<'c> {
         db: &Connection,
         names: &Names,
     ) -> Result<Option<Call>, Fault> {
+        self.new.flush_if(|row| row.id == id)?;
         let mut rows = self.by_id.query(params![id.as_bytes(), n])?;
         rows.next()?.map(|row| read(row, run, db, names)).transpose()
+    }
+
+    pub(super) fn flush(&mut self) -> Result<(), Fault> {
+        self.new.flush()
+    }
+
+    pub(super) fn forget(&mut self) {
+        self.new.forget();
     }
 
     /// Saves a call with the receipts that were written for it.
@@ -219,17 +251,23 @@ impl<'c> Table<'c> {
             State::Ended(_) => 4,
         };
         let document = write_document(call, names.tool_number(db, &call.tool)?);
-        let (gated, id) = (call.gate().is_some(), call.id.as_bytes());
-        let changed = match mark {
-            Mark::Loaded => return Ok(()),
-            Mark::Gone => return Err(Fault::Broken(format!("{} would be deleted", call.id))),
-            Mark::Changed => self.update.execute(params![state, gated, document, receipt, settled, id])?,
-            Mark::New => {
-                let effect = number(&call.effect, &EFFECTS);
-                self.insert.execute(params![state, gated, document, receipt, settled, id, n, call.position, effect])?
+        let (gated, id) = (call.gate().is_some(), call.id);
+        match mark {
+            Mark::Loaded => Ok(()),
+            Mark::Gone => Err(Fault::Broken(format!("{id} would be deleted"))),
+            Mark::Changed => {
+                self.new.flush_if(|row| row.id == id)?;
+                match self.update.execute(params![state, gated, document, receipt, settled, id.as_bytes()])? {
+                    1 => Ok(()),
+                    _ => Err(Fault::Broken(format!("{id} is not there as it was"))),
+                }
             }
-        };
-        if changed == 1 { Ok(()) } else { Err(Fault::Broken(format!("{} is not there as it was", call.id))) }
+            Mark::New => {
+                let Call { position, effect, .. } = *call;
+                self.new.push(Waiting { id, run: n, position, state, effect, gated, document, receipt, settled });
+                Ok(())
+            }
+        }
     }
 }
 

@@ -7,8 +7,9 @@ use protocol::event::{Event, Kind};
 use protocol::id::RunId;
 use protocol::json::Packed;
 use protocol::time::Time;
-use rusqlite::{Connection, Row, Statement, params};
+use rusqlite::{Connection, Row};
 
+use super::append::{self, Appender, Values};
 use super::codec::{Malformed, Reader, Writer};
 use super::fault::{Fault, Fields};
 
@@ -124,13 +125,30 @@ fn unpack(reader: &mut Reader<'_>, run: RunId, first: u32, at: Time) -> Result<V
     Ok(events)
 }
 
+/// The events of one command on their way.
+struct Waiting {
+    run: i64,
+    first: u32,
+    at: Time,
+    pack: Vec<u8>,
+}
+
+impl append::Row for Waiting {
+    const COLUMNS: usize = 4;
+    const INSERT: &'static str = "INSERT OR FAIL INTO event (run, first, at, pack)";
+
+    fn bind(&self, values: &mut Values<'_, '_>) -> rusqlite::Result<()> {
+        values.value(self.run)?.value(self.first)?.value(self.at.as_micros())?.value(&self.pack).map(drop)
+    }
+}
+
 pub(super) struct Table<'c> {
-    insert: Statement<'c>,
+    rows: Appender<'c, Waiting>,
 }
 
 impl<'c> Table<'c> {
     pub(super) fn prepare(db: &'c Connection) -> rusqlite::Result<Table<'c>> {
-        Ok(Table { insert: db.prepare("INSERT OR FAIL INTO event (run, first, at, pack) VALUES (?1, ?2, ?3, ?4)")? })
+        Ok(Table { rows: Appender::prepare(db)? })
     }
 
     /// All events of one command: consecutive, of one run and one time.
@@ -141,8 +159,16 @@ impl<'c> Table<'c> {
         if !chained {
             return Err(Fault::Broken(format!("the events of {} are not a chain", first.run)));
         }
-        self.insert.execute(params![n, first.seq, first.at.as_micros(), pack(events)])?;
+        self.rows.push(Waiting { run: n, first: first.seq, at: first.at, pack: pack(events) });
         Ok(())
+    }
+
+    pub(super) fn flush(&mut self) -> Result<(), Fault> {
+        self.rows.flush()
+    }
+
+    pub(super) fn forget(&mut self) {
+        self.rows.forget();
     }
 }
 

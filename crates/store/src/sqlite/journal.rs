@@ -3,8 +3,10 @@
 use protocol::id::RunId;
 use protocol::journal::{self, Entropy, Other};
 use protocol::rows::LogLine;
-use rusqlite::{Connection, Row, Statement, params};
+use protocol::time::Time;
+use rusqlite::{Connection, Row};
 
+use super::append::{self, Appender, Values};
 use super::codec::{Malformed, Reader, Writer};
 use super::fault::{Fault, Fields};
 
@@ -63,26 +65,62 @@ pub(super) fn read_line(row: &Row<'_>, run: RunId) -> Result<LogLine, Fault> {
     Ok(LogLine { run, n: f.uint("n")?, at: f.time("at")?, text: f.text("text")?.to_owned() })
 }
 
+struct Entry {
+    run: i64,
+    position: u32,
+    entry: Vec<u8>,
+}
+
+impl append::Row for Entry {
+    const COLUMNS: usize = 3;
+    const INSERT: &'static str = "INSERT OR FAIL INTO journal (run, position, entry)";
+
+    fn bind(&self, values: &mut Values<'_, '_>) -> rusqlite::Result<()> {
+        values.value(self.run)?.value(self.position)?.value(&self.entry).map(drop)
+    }
+}
+
+struct Line {
+    run: i64,
+    n: u32,
+    at: Time,
+    text: String,
+}
+
+impl append::Row for Line {
+    const COLUMNS: usize = 4;
+    const INSERT: &'static str = "INSERT OR FAIL INTO log (run, n, at, text)";
+
+    fn bind(&self, values: &mut Values<'_, '_>) -> rusqlite::Result<()> {
+        values.value(self.run)?.value(self.n)?.value(self.at.as_micros())?.value(&self.text).map(drop)
+    }
+}
+
 pub(super) struct Table<'c> {
-    entry: Statement<'c>,
-    line: Statement<'c>,
+    entries: Appender<'c, Entry>,
+    lines: Appender<'c, Line>,
 }
 
 impl<'c> Table<'c> {
     pub(super) fn prepare(db: &'c Connection) -> rusqlite::Result<Table<'c>> {
-        Ok(Table {
-            entry: db.prepare("INSERT OR FAIL INTO journal (run, position, entry) VALUES (?1, ?2, ?3)")?,
-            line: db.prepare("INSERT OR FAIL INTO log (run, n, at, text) VALUES (?1, ?2, ?3, ?4)")?,
-        })
+        Ok(Table { entries: Appender::prepare(db)?, lines: Appender::prepare(db)? })
     }
 
-    pub(super) fn entry(&mut self, n: i64, row: &journal::Row) -> Result<(), Fault> {
-        self.entry.execute(params![n, row.position, write_other(&row.entry)])?;
-        Ok(())
+    pub(super) fn entry(&mut self, n: i64, row: &journal::Row) {
+        self.entries.push(Entry { run: n, position: row.position, entry: write_other(&row.entry) });
     }
 
-    pub(super) fn line(&mut self, n: i64, line: &LogLine) -> Result<(), Fault> {
-        self.line.execute(params![n, line.n, line.at.as_micros(), line.text])?;
-        Ok(())
+    pub(super) fn line(&mut self, n: i64, line: &LogLine) {
+        self.lines.push(Line { run: n, n: line.n, at: line.at, text: line.text.clone() });
+    }
+
+    pub(super) fn flush(&mut self) -> Result<(), Fault> {
+        self.entries.flush()?;
+        self.lines.flush()
+    }
+
+    pub(super) fn forget(&mut self) {
+        self.entries.forget();
+        self.lines.forget();
     }
 }

@@ -4,6 +4,7 @@
 //! decisions keep.
 
 mod admission;
+mod append;
 mod approval;
 mod body;
 mod call;

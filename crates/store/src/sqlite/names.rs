@@ -45,12 +45,15 @@ pub(crate) struct Names {
     words: Copies<String, String>,
 }
 
+/// A map that is looked into several times a command, by keys that people chose and that are longer than one word.
+type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
+
 /// Both directions of one table.
 struct Copies<K, V>(Mutex<Known<K, V>>);
 
 struct Known<K, V> {
-    by_number: HashMap<i64, Arc<V>>,
-    numbers: HashMap<K, i64>,
+    by_number: Map<i64, Arc<V>>,
+    numbers: Map<K, i64>,
 }
 
 /// Copies kept of one table; past it they are read again, so that memory does not grow with the ledger.
@@ -58,7 +61,7 @@ const COPIES: usize = 16_384;
 
 impl<K, V> Default for Copies<K, V> {
     fn default() -> Self {
-        Copies(Mutex::new(Known { by_number: HashMap::new(), numbers: HashMap::new() }))
+        Copies(Mutex::new(Known { by_number: Map::default(), numbers: Map::default() }))
     }
 }
 

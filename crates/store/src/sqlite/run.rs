@@ -14,6 +14,7 @@ use protocol::time::Time;
 use protocol::wait::Owner;
 use rusqlite::{Connection, Row, Statement, params};
 
+use super::append::{self, Appender, Values};
 use super::codec::{Malformed, Reader, Writer};
 use super::fault::{Fault, Fields, number};
 use super::names::Names;
@@ -148,11 +149,46 @@ fn read_admitted(reader: &mut Reader<'_>) -> Result<Admitted, Malformed> {
     Ok(Admitted { input, session, retry_of: reader.maybe(Reader::id)? })
 }
 
+/// A new run on its way.
+struct Waiting {
+    n: i64,
+    id: RunId,
+    pin: i64,
+    requester: i64,
+    priority: u8,
+    deadline: Option<i64>,
+    labels: Option<String>,
+    created_at: i64,
+    admitted: Vec<u8>,
+    key: Option<String>,
+    request: Option<Digest>,
+    changing: Changing,
+}
+
+impl append::Row for Waiting {
+    const COLUMNS: usize = 21;
+    const INSERT: &'static str =
+        "INSERT OR FAIL INTO run (status, seq, fence, live, ready_at, retry_at, claim_worker, claim_deadline,
+         claim_renewed_at, finished_at, state, id, pin, requester, priority, deadline, labels, created_at, admitted,
+         idempotency_key, request_digest)";
+
+    fn bind(&self, values: &mut Values<'_, '_>) -> rusqlite::Result<()> {
+        self.changing.bind(values)?;
+        values.value(self.id.as_bytes())?.value(self.pin)?.value(self.requester)?;
+        values.value(self.priority)?.value(self.deadline)?.value(&self.labels)?.value(self.created_at)?;
+        values.value(&self.admitted)?.value(&self.key)?.value(self.request.as_ref().map(Digest::as_bytes)).map(drop)
+    }
+}
+
 /// The statements that the writer keeps prepared.
 pub(super) struct Table<'c> {
+    db: &'c Connection,
     by_id: Statement<'c>,
     by_n: Statement<'c>,
-    insert: Statement<'c>,
+    new: Appender<'c, Waiting>,
+    /// The number of the next run, once it is known.
+    next: Option<i64>,
+    last: Statement<'c>,
     update: Statement<'c>,
     renew: Statement<'c>,
     queued: Statement<'c>,
@@ -168,14 +204,12 @@ pub(super) type Key<'a> = (Option<&'a str>, Option<Digest>);
 impl<'c> Table<'c> {
     pub(super) fn prepare(db: &'c Connection) -> rusqlite::Result<Table<'c>> {
         Ok(Table {
+            db,
             by_id: db.prepare(&format!("SELECT {COLUMNS} FROM run r WHERE r.id = ?1"))?,
             by_n: db.prepare(&format!("SELECT {COLUMNS} FROM run r WHERE r.n = ?1"))?,
-            insert: db.prepare(
-                "INSERT OR FAIL INTO run (status, seq, fence, live, ready_at, retry_at, claim_worker, claim_deadline,
-                 claim_renewed_at, finished_at, state, id, pin, requester, priority, deadline, labels, created_at, admitted,
-                 idempotency_key, request_digest)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)",
-            )?,
+            new: Appender::prepare(db)?,
+            next: None,
+            last: db.prepare("SELECT coalesce(max(n), 0) FROM run")?,
             update: db.prepare(
                 "UPDATE OR FAIL run SET status = ?1, seq = ?2, fence = ?3, live = ?4, ready_at = ?5, retry_at = ?6,
                  claim_worker = ?7, claim_deadline = ?8, claim_renewed_at = ?9, finished_at = ?10, state = ?11
@@ -185,24 +219,52 @@ impl<'c> Table<'c> {
                 "UPDATE OR FAIL run SET claim_deadline = ?1, claim_renewed_at = ?2
                  WHERE n = ?3 AND claim_worker = ?4 AND fence = ?5",
             )?,
-            queued: db.prepare(
-                QUEUED,
-            )?,
+            queued: db.prepare(QUEUED)?,
         })
     }
 
+    /// Writes what waits. The table numbers its rows in order, as they were numbered here.
+    pub(super) fn flush(&mut self) -> Result<(), Fault> {
+        let Some(last) = self.new.last().map(|row| row.n) else { return Ok(()) };
+        self.new.flush()?;
+        match self.db.last_insert_rowid() {
+            n if n == last => Ok(()),
+            n => Err(Fault::Broken(format!("run number {last} became {n}"))),
+        }
+    }
+
+    /// Drops what waits, and the number of the next run with it.
+    pub(super) fn forget(&mut self) {
+        self.new.forget();
+        self.next = None;
+    }
+
+    /// Writes what waits if a row that an idempotency key may lead to is among it.
+    pub(super) fn flush_if_keyed(&mut self, key: &str) -> Result<(), Fault> {
+        if self.new.has(|row| row.key.as_deref() == Some(key)) { self.flush() } else { Ok(()) }
+    }
+
+    fn flush_if(&mut self, n: i64) -> Result<(), Fault> {
+        if self.new.has(|row| row.n == n) { self.flush() } else { Ok(()) }
+    }
+
     pub(super) fn by_id(&mut self, id: RunId, db: &Connection, names: &Names) -> Result<Option<Stored>, Fault> {
+        if self.new.has(|row| row.id == id) {
+            self.flush()?;
+        }
         let mut rows = self.by_id.query([id.as_bytes()])?;
         rows.next()?.map(|row| read(row, db, names)).transpose()
     }
 
     /// How many runs wait in a queue.
     pub(super) fn queued(&mut self, queue: &str) -> Result<u64, Fault> {
+        self.flush()?;
         let count: i64 = self.queued.query_row([queue], |row| row.get(0))?;
         Ok(count as u64)
     }
 
     pub(super) fn by_n(&mut self, n: i64, db: &Connection, names: &Names) -> Result<Option<Stored>, Fault> {
+        self.flush_if(n)?;
         let mut rows = self.by_n.query([n])?;
         rows.next()?.map(|row| read(row, db, names)).transpose()
     }
@@ -219,20 +281,26 @@ impl<'c> Table<'c> {
             true => None,
             false => Some(serde_json::to_string(&run.labels).expect("texts are JSON")),
         };
-        let changing = Changing::of(rows, db, names)?;
-        let fixed = params![
-            run.id.as_bytes(),
-            names.pin_number(db, run)?,
-            names.requester_number(db, &run.requester)?,
-            run.priority,
-            run.deadline.map(Time::as_micros),
+        let n = match self.next {
+            Some(n) => n,
+            None => self.last.query_row([], |row| row.get::<_, i64>(0))? + 1,
+        };
+        self.next = Some(n + 1);
+        self.new.push(Waiting {
+            n,
+            id: run.id,
+            pin: names.pin_number(db, run)?,
+            requester: names.requester_number(db, &run.requester)?,
+            priority: run.priority,
+            deadline: run.deadline.map(Time::as_micros),
             labels,
-            run.created_at.as_micros(),
-            write_admitted(run),
-            key,
-            digest.as_ref().map(Digest::as_bytes)
-        ];
-        changing.with(fixed, |values| Ok(self.insert.insert(values)?))
+            created_at: run.created_at.as_micros(),
+            admitted: write_admitted(run),
+            key: key.map(str::to_owned),
+            request: digest,
+            changing: Changing::of(rows, db, names)?,
+        });
+        Ok(n)
     }
 
     pub(super) fn update(
@@ -244,8 +312,11 @@ impl<'c> Table<'c> {
         names: &Names,
     ) -> Result<(), Fault> {
         let (status, fence) = (number(&before.0, &Status::ALL), before.1 as i64);
-        let changing = Changing::of(rows, db, names)?;
-        match changing.with(params![n, status, fence], |values| Ok(self.update.execute(values)?))? {
+        self.flush_if(n)?;
+        let mut values = Values::of(&mut self.update);
+        Changing::of(rows, db, names)?.bind(&mut values)?;
+        values.value(n)?.value(status)?.value(fence)?;
+        match self.update.raw_execute()? {
             1 => Ok(()),
             _ => Err(Fault::Broken(format!("{} was not {} with fence {fence}", rows.run.id, before.0))),
         }
@@ -253,6 +324,7 @@ impl<'c> Table<'c> {
 
     /// The deadline of one claim (R-101).
     pub(super) fn renew(&mut self, n: i64, claim: &Claim) -> Result<(), Fault> {
+        self.flush_if(n)?;
         let (deadline, renewed_at) = (claim.deadline.as_micros(), claim.renewed_at.as_micros());
         match self.renew.execute(params![deadline, renewed_at, n, claim.worker.as_bytes(), claim.token as i64])? {
             1 => Ok(()),
@@ -290,29 +362,13 @@ impl Changing {
         })
     }
 
-    /// The values in the order of the statements, and those that follow them.
-    fn with<T>(
-        &self,
-        rest: &[&dyn rusqlite::ToSql],
-        run: impl FnOnce(&[&dyn rusqlite::ToSql]) -> Result<T, Fault>,
-    ) -> Result<T, Fault> {
-        let [status, seq, fence, live] = &self.numbers;
-        let (ready_at, retry_at) = (self.ready.map(|r| r[0]), self.ready.map(|r| r[1]));
-        let (deadline, renewed_at) = (self.claim.map(|c| c[0]), self.claim.map(|c| c[1]));
-        let changing = params![
-            status,
-            seq,
-            fence,
-            live,
-            ready_at,
-            retry_at,
-            self.worker,
-            deadline,
-            renewed_at,
-            self.finished_at,
-            self.state
-        ];
-        run(&[changing, rest].concat())
+    /// The values in the order of the statements.
+    fn bind(&self, values: &mut Values<'_, '_>) -> rusqlite::Result<()> {
+        let [status, seq, fence, live] = self.numbers;
+        values.value(status)?.value(seq)?.value(fence)?.value(live)?;
+        values.value(self.ready.map(|r| r[0]))?.value(self.ready.map(|r| r[1]))?.value(self.worker)?;
+        values.value(self.claim.map(|c| c[0]))?.value(self.claim.map(|c| c[1]))?;
+        values.value(self.finished_at)?.value(&self.state).map(drop)
     }
 }
 

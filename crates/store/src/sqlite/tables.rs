@@ -157,7 +157,10 @@ impl<'c> Tables<'c> {
         let namespace = admit.by.principal.namespace.as_str();
         let principal = admit.by.principal.id.as_str();
         let found = match admit.idempotency_key.as_deref() {
-            Some(key) => Some(self.admission.find(Scoped { namespace, principal, key })?),
+            Some(key) => {
+                self.run.flush_if_keyed(key)?;
+                Some(self.admission.find(Scoped { namespace, principal, key })?)
+            }
             None => None,
         };
         let earlier = match found {
@@ -173,7 +176,10 @@ impl<'c> Tables<'c> {
         };
         let known = earlier.map(|(request_digest, run)| (KnownKey { run: run.id, request_digest }, run));
         let session = match &admit.session {
-            Some(session) => self.admission.holder(namespace, session)?.map(RunId::from_bytes),
+            Some(session) => {
+                self.run.flush()?;
+                self.admission.holder(namespace, session)?.map(RunId::from_bytes)
+            }
             None => None,
         };
         let queued = match admit.max_queued {
@@ -243,9 +249,11 @@ impl<'c> Tables<'c> {
         self.call.by_id(id, n, run.id, self.db, &self.names)
     }
 
-    /// Writes a change whole, or stops at the first thing that does not fit; the caller then rolls back.
+    /// Takes a change whole, or stops at the first thing that does not fit; the caller then rolls back. What is new and
+    /// that nothing needs before the commit is written by [`flush`](Tables::flush).
     pub(super) fn save(&mut self, change: Change, held: Held, packs: &Packs) -> Result<(), Fault> {
         if let (true, HeldKind::Run { n, .. }) = (change.removed, held.kind) {
+            self.flush()?;
             return removed::remove(self.db, n, change.run(), change.now);
         }
         let n = self.write(&change, held, packs)?;
@@ -306,10 +314,10 @@ impl<'c> Tables<'c> {
     fn save_appended(&mut self, change: &Change, n: i64) -> Result<(), Fault> {
         self.event.append(n, &change.events)?;
         for row in &change.journal {
-            self.journal.entry(n, row)?;
+            self.journal.entry(n, row);
         }
         for line in &change.log {
-            self.journal.line(n, line)?;
+            self.journal.line(n, line);
         }
         for debt in &change.debts {
             self.obligation.owe(n, *debt, change.now)?;
@@ -335,12 +343,12 @@ impl<'c> Tables<'c> {
             self.body.put(n, place, new, packed)?;
         }
         if frozen.is_some() && renewed.is_some() && snapshot.is_none() {
-            self.body.forget(n, Place::Snapshot)?;
+            self.body.delete(n, Place::Snapshot)?;
         }
         for debt in &change.paid {
             match debt {
-                Debt::Checkpoint => self.body.forget(n, Place::Checkpoint)?,
-                Debt::Snapshot => self.body.forget(n, Place::Snapshot)?,
+                Debt::Checkpoint => self.body.delete(n, Place::Checkpoint)?,
+                Debt::Snapshot => self.body.delete(n, Place::Snapshot)?,
             }
             // An end owes nothing yet.
             if !ends(change) {
@@ -392,12 +400,29 @@ impl<'c> Tables<'c> {
         let version = self.version.query_row([], |row| row.get(0))?;
         if self.seen.replace(version) != Some(version) {
             self.recent.forget();
+            self.run.forget();
         }
         Ok(())
     }
 
-    /// After a rollback: what was written and numbered in it is not there.
+    /// Before a commit: what was only gathered is written.
+    pub(super) fn flush(&mut self) -> Result<(), Fault> {
+        self.run.flush()?;
+        self.call.flush()?;
+        self.approval.flush()?;
+        self.event.flush()?;
+        self.journal.flush()?;
+        self.body.flush()
+    }
+
+    /// After a rollback: what was written, gathered and numbered in it is not there.
     pub(super) fn forget(&mut self) {
+        self.run.forget();
+        self.call.forget();
+        self.approval.forget();
+        self.event.forget();
+        self.journal.forget();
+        self.body.forget();
         self.names.forget();
         self.recent.forget();
     }

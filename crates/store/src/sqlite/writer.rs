@@ -205,6 +205,10 @@ impl Writer<'_, '_> {
                 }
             }
         }
+        if let Err(fault) = self.tables.flush() {
+            self.roll_back();
+            return Err(Spoiled(fault));
+        }
         failpoint::hit("before_commit");
         let committed = self.commit();
         failpoint::hit("after_commit");

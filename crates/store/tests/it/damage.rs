@@ -104,9 +104,16 @@ async fn the_schema_is_the_last_guard_of_a_final_row() {
         // C-161
         ("UPDATE approval SET status = 2 WHERE status = 1", "not decided again"),
     ];
+    let rows = || -> (String, String) {
+        let runs = "SELECT group_concat(concat_ws(' ', n, status, live, ready_at, claim_worker, finished_at)) FROM run";
+        let approvals = "SELECT group_concat(concat_ws(' ', hex(id), status)) FROM approval";
+        [runs, approvals].map(|sql| db.query_row(sql, [], |row| row.get(0)).unwrap()).into()
+    };
+    let before = rows();
     for (sql, why) in refused {
         let error = db.execute(sql, []).unwrap_err().to_string();
         assert!(error.contains(why), "{sql}: {error}"); // C-161
+        assert_eq!(rows(), before, "{sql}"); // C-161
     }
 }
 

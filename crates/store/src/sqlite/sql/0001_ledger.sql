@@ -97,10 +97,10 @@ CREATE TABLE run (
 );
 
 -- R-17: the last guard of a final row.
-CREATE TRIGGER run_final BEFORE UPDATE OF status ON run
+CREATE TRIGGER run_final AFTER UPDATE OF status ON run
 WHEN OLD.status >= 9 AND NEW.status <> OLD.status
 BEGIN
-    SELECT RAISE(FAIL, 'the status of a final run never changes');
+    SELECT RAISE(ROLLBACK, 'the status of a final run never changes');
 END;
 
 -- Claimable deliveries in the order of R-74; and by pin, for as long as a workflow or queue is paused.
@@ -162,10 +162,10 @@ CREATE INDEX approval_pending ON approval (id) WHERE status = 0;
 CREATE INDEX approval_expiry ON approval (coalesce(expires_at, 9223372036854775807), id) WHERE status = 0;
 
 -- A status leaves pending once (C-161).
-CREATE TRIGGER approval_decided BEFORE UPDATE OF status ON approval
+CREATE TRIGGER approval_decided AFTER UPDATE OF status ON approval
 WHEN OLD.status <> 0 AND NEW.status <> OLD.status
 BEGIN
-    SELECT RAISE(FAIL, 'a decided approval is not decided again');
+    SELECT RAISE(ROLLBACK, 'a decided approval is not decided again');
 END;
 
 -- State: 0 entered, 1 asked, 2 dispatched, 3 ambiguous, 4 ended. Effect: 0 pure, 1 read, 2 write. Gated: it passed its
