@@ -7,6 +7,7 @@ use super::failure::{NO_IMAGE, told, unread};
 use super::problem::Answer;
 use api::DoctorReport;
 use api::operate::{Check, CheckVerdict};
+use protocol::code::Code;
 use protocol::command::Caller;
 use protocol::policy::Verdict;
 use protocol::principal::{Kind, Principal, Right};
@@ -156,6 +157,7 @@ impl Service {
         let counts = self.engine.ledger().counts().await.map_err(|error| unread(error, by))?;
         let waiting = format!("{} approvals wait for a person", counts.pending_approvals);
         let stuck = self.engine.stuck().await.map_err(|failure| told(failure, by))?;
+        let stuck = self.known_to(by, stuck).await;
         if stuck.is_empty() {
             return Ok(fine("stuck runs", format!("none; {waiting}")));
         }
@@ -169,6 +171,24 @@ impl Service {
         let asked = stuck.iter().all(|stuck| stuck.cause == engine::Cause::Ambiguous);
         let hint = if asked { "stasis effect list --ambiguous" } else { "keep the ledger as it is; other runs go on" };
         Ok(warning("stuck runs", format!("{found}; {waiting}"), hint))
+    }
+
+    /// Those that the caller may know of. What cannot be read hides from nobody: it may be anybody's.
+    async fn known_to(&self, by: &Caller, stuck: Vec<engine::Stuck>) -> Vec<engine::Stuck> {
+        if by.principal.id == Principal::LOCAL {
+            return stuck;
+        }
+        let mut known = Vec::new();
+        for one in stuck {
+            let row = match one.run.parse() {
+                Ok(run) => self.row(by, run).await.map(drop),
+                Err(_) => Ok(()),
+            };
+            if !row.is_err_and(|problem| problem.is(Code::NotFound)) {
+                known.push(one);
+            }
+        }
+        known
     }
 }
 
