@@ -5,7 +5,10 @@ use crate::twin::twin;
 use protocol::digest::Digest;
 use protocol::id::{ApprovalId, CallId, RunId};
 use protocol::time::Time;
-use serde::{Deserialize, Serialize};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use std::fmt;
 use utoipa::ToSchema;
 
 /// The question whether one call, gate or settlement may stand, with all that it is bound to.
@@ -332,7 +335,34 @@ pub enum Order {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BatchRequest {
+    #[serde(deserialize_with = "objects")]
     pub items: Vec<BatchItem>,
+}
+
+/// Reads items that are objects. A derived reader takes a list too, whose fields have no names that could be unknown.
+fn objects<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<BatchItem>, D::Error> {
+    struct Object(BatchItem);
+    struct Fields;
+
+    impl<'de> Visitor<'de> for Fields {
+        type Value = Object;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<Object, A::Error> {
+            BatchItem::deserialize(MapAccessDeserializer::new(fields)).map(Object)
+        }
+    }
+
+    impl<'de> Deserialize<'de> for Object {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Object, D::Error> {
+            deserializer.deserialize_map(Fields)
+        }
+    }
+
+    Ok(Vec::<Object>::deserialize(deserializer)?.into_iter().map(|Object(item)| item).collect())
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]

@@ -89,6 +89,7 @@ fn fault(what: &str, place: &str, message: &str) -> Refused {
 mod tests {
     use super::*;
     use api::StartRun;
+    use api::approval::BatchRequest;
     use api::run::RunQuery;
 
     fn refused(text: &str) -> Box<api::Problem> {
@@ -133,6 +134,16 @@ mod tests {
         for list in [r#"["a",{"id":"o-7"}]"#, "[]", "null", "7"] {
             assert_eq!((refused(list).status, refused(list).code.as_str()), (400, "invalid_request"), "{list}"); // I-37
         }
+        let batch = |items: &str| body::<BatchRequest>(format!(r#"{{"items":[{items}]}}"#).as_bytes(), 1 << 20);
+        let approval = "apr_01m8nwmc7ce009jh69rck9w39q";
+        assert!(batch(&format!(r#"{{"approval":"{approval}","decision":"reject","answer":1.0}}"#)).is_ok());
+        let listed = batch(&format!(r#"["{approval}","reject"]"#)).unwrap_err().0;
+        assert_eq!((listed.status, listed.code.as_str()), (400, "invalid_request")); // I-37
+        let unknown = batch(r#"{"approvals":"x"}"#).unwrap_err().0;
+        assert_eq!(
+            (unknown.code.as_str(), unknown.hint.as_deref()),
+            ("unknown_field", Some("did you mean `approval`?"))
+        ); // I-37
         let problem = refused_query("limit=many");
         assert_eq!((problem.code.as_str(), problem.errors[0].key.as_deref()), ("invalid_request", Some("limit")));
     }
