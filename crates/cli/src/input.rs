@@ -53,6 +53,10 @@ fn bounded(from: &mut dyn Read, what: &str) -> Result<String, Failure> {
         let failure = Failure::unreadable(format!("{what} is larger than {MAX_BYTES} bytes"));
         return Err(failure.hint("leave large content where it is, and give the program its name"));
     }
+    // No text of the ledger holds one (C-29), and a server could only say that the request is malformed.
+    if let Some(at) = bytes.iter().position(|byte| *byte == 0) {
+        return Err(Failure::unreadable(format!("{what} is no text: there is a NUL byte at {at}")));
+    }
     String::from_utf8(bytes).map_err(|_| Failure::unreadable(format!("{what} is no UTF-8 text")))
 }
 
@@ -91,6 +95,7 @@ mod tests {
             json("-", &mut std::io::empty()).unwrap_err(),
             json("-", endless).unwrap_err(),
             json("-", &mut [0xff_u8].as_slice()).unwrap_err(),
+            json("-", &mut b"\"a\0\"".as_slice()).unwrap_err(),
         ];
         for failure in failures {
             assert_eq!(failure.problem.as_ref().map(|p| p.code.as_str()), Some("input_unreadable")); // I-47

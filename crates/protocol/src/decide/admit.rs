@@ -18,8 +18,8 @@ pub(super) struct Around {
     pub(super) session: Option<RunId>,
     /// How many wait in its queue, where it has a bound for them.
     pub(super) queued: u64,
-    /// A run of its id was here, and was removed.
-    pub(super) removed: bool,
+    /// The namespace of the run of its id that was here, and was removed.
+    pub(super) removed: Option<String>,
 }
 
 /// Admits a run, or answers with the one its key made before.
@@ -29,10 +29,15 @@ pub(super) fn admit(admit: Admit, known: Option<(KnownKey, Box<Run>)>, around: A
     if !admit.by.principal.rights.has(Right::RunsStart) {
         return not_permitted(&admit.by, Right::RunsStart).into();
     }
+    // An id that another namespace has is told of as one that nobody has.
+    let namespace = known.as_ref().map(|(_, run)| &run.namespace).or(around.removed.as_ref());
+    if namespace.is_some_and(|namespace| *namespace != admit.by.principal.namespace) {
+        return Refusal::new(Code::NotFound, format!("there is no run {}", admit.run)).into();
+    }
     if let Some((key, run)) = known {
         return repeat(&admit, key, run);
     }
-    if around.removed {
+    if around.removed.is_some() {
         let detail = format!("{} was here, has ended and was removed", admit.run);
         return Refusal::new(Code::RunTerminal, detail).hint("an id names one run for ever; start with another").into();
     }

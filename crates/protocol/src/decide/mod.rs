@@ -52,8 +52,8 @@ pub enum Loaded {
         session: Option<crate::id::RunId>,
         /// Runs that wait in its queue; counted only where the admission has a bound for them.
         queued: u64,
-        /// There was a run of its id, and it was removed.
-        removed: bool,
+        /// The namespace of the run of its id that was here, and was removed.
+        removed: Option<String>,
     },
     Rows(Box<Rows>),
     /// For a removal: the rows, and what holds them here that only the store knows.

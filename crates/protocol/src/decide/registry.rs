@@ -236,6 +236,10 @@ fn mint(by: &Caller, token: Token, cx: &Cx<'_>) -> Result<RegistryChange, Refusa
         let detail = format!("the token would have rights that {} lacks", token.principal);
         return Err(Refusal::new(Code::NotPermitted, detail));
     }
+    if token.expires_at.is_some_and(|at| at <= cx.now) {
+        let detail = "the token would have expired before it is told".to_owned();
+        return Err(Refusal::new(Code::InvalidRequest, detail).hint("name a time to come, or none"));
+    }
     let mut registry = cx.registry.clone();
     registry.tokens.insert(token.id, token);
     Ok(done(registry, true))

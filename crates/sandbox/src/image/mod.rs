@@ -93,7 +93,12 @@ fn find(config: &SandboxConfig) -> Result<Found, OpenError> {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, OpenError> {
-    fs::read(path).map_err(|source| OpenError::Unreadable { path: path.to_owned(), source })
+    let unreadable = |source| OpenError::Unreadable { path: path.to_owned(), source };
+    // A device or a pipe may have no end.
+    if !fs::metadata(path).map_err(unreadable)?.is_file() {
+        return Err(unreadable(io::Error::other("it is no regular file")));
+    }
+    fs::read(path).map_err(unreadable)
 }
 
 fn compile(engine: &wasmtime::Engine, found: &Found, to: &Path) -> Result<Module, OpenError> {
@@ -140,4 +145,17 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
         let _ = fs::remove_file(&part);
     }
     written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_that_is_no_file_is_not_read() {
+        for path in ["/dev/zero", "/"] {
+            let error = read(Path::new(path)).unwrap_err();
+            assert!(matches!(error, OpenError::Unreadable { .. }), "{path}: {error}");
+        }
+    }
 }

@@ -5,6 +5,7 @@ use api::operate::{CheckVerdict, NewToken};
 use api::page::ListQuery;
 use api::run::ActionRequest;
 use protocol::run::Status;
+use protocol::time::Time;
 use reqwest::{Method, StatusCode};
 use serde_json::json;
 
@@ -79,6 +80,8 @@ async fn a_token_works_with_its_rights_until_it_is_revoked() {
     assert!(house.local.new_token(&wide).await.is_err()); // I-65
     let nobody = NewToken { principal: "nobody".into(), rights: vec![], expires_at: None };
     assert!(house.local.new_token(&nobody).await.is_err());
+    let late = NewToken { principal: "vera".into(), rights: vec![], expires_at: Some(Time::from_millis(1)) };
+    assert_eq!(house.local.new_token(&late).await.unwrap_err().code(), Some("invalid_request")); // I-65
     let nonsense = NewToken { principal: "vera".into(), rights: vec!["runs:reed".into()], expires_at: None };
     assert_eq!(house.local.new_token(&nonsense).await.unwrap_err().code(), Some("invalid_request"));
     house.host.shutdown().await;

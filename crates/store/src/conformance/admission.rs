@@ -53,7 +53,10 @@ pub async fn a_run_id_is_its_own_key(world: World) {
     let (again, repeated) = world.admit(first.clone()).await.unwrap();
     assert_eq!((created, repeated, again.id), (true, false, run.id));
     let other = Admit { request_digest: Digest::of("another request"), ..first };
-    assert_eq!(refused(world.admit(other).await), Code::IdempotencyMismatch);
+    assert_eq!(refused(world.admit(other.clone()).await), Code::IdempotencyMismatch);
+    let request_digest = world.admission().request_digest;
+    let foreign = Admit { by: world.foreign("eve"), request_digest, ..other };
+    assert_eq!(refused(world.admit(foreign).await), Code::NotFound); // though the request is the same
 }
 
 pub async fn keys_of_two_people_are_two_keys(world: World) {

@@ -66,7 +66,9 @@ pub async fn a_run_goes_whole_once_it_was_kept_long_enough(world: World) {
     let remove = Command::Remove { run: ended.id, retention: KEPT };
     assert_eq!(refused(world.settle(remove).await), Code::NotFound);
     let again = Admit { run: ended.id, ..world.admission() };
-    assert_eq!(refused(world.admit(again).await), Code::RunTerminal); // R-251 R-247
+    assert_eq!(refused(world.admit(again.clone()).await), Code::RunTerminal); // R-251 R-247
+    let foreign = Admit { by: world.foreign("eve"), ..again };
+    assert_eq!(refused(world.admit(foreign).await), Code::NotFound);
     let (fresh, created) = world.admit(Admit { request_digest: Digest::of("another"), ..keyed() }).await.unwrap();
     assert!(created && fresh.id != ended.id);
     // What others have of the same is untouched.

@@ -136,6 +136,12 @@ impl World {
         }
     }
 
+    /// Somebody of another namespace.
+    pub(super) fn foreign(&self, name: &str) -> Caller {
+        let principal = Principal { namespace: "other".to_owned(), ..self.person(name) };
+        Caller { principal, ..self.by(name) }
+    }
+
     pub(super) fn local(&self) -> Caller {
         Caller { principal: Principal::local(), ..self.by("local") }
     }

@@ -103,7 +103,7 @@ impl<'c> Table<'c> {
             take: db.prepare("INSERT OR FAIL INTO session (namespace, session, run) VALUES (?1, ?2, ?3)")?,
             free: db.prepare("DELETE FROM session WHERE namespace = ?1 AND session = ?2 AND run = ?3")?,
             request: db.prepare("SELECT request_digest FROM run WHERE n = ?1")?,
-            removed: db.prepare("SELECT 1 FROM removed WHERE id = ?1")?,
+            removed: db.prepare("SELECT namespace FROM removed WHERE id = ?1")?,
         })
     }
 
@@ -116,9 +116,9 @@ impl<'c> Table<'c> {
         Ok(())
     }
 
-    /// Whether a run of this id was here, and was removed.
-    pub(super) fn was_removed(&mut self, id: RunId) -> Result<bool, Fault> {
-        Ok(self.removed.exists([id.as_bytes()])?)
+    /// The namespace of the run of this id that was here, and was removed.
+    pub(super) fn was_removed(&mut self, id: RunId) -> Result<Option<String>, Fault> {
+        Ok(self.removed.query_row([id.as_bytes()], |row| row.get(0)).optional()?)
     }
 
     /// The digest of the request that made a run, where it came with a key or its own id.

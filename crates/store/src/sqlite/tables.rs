@@ -186,7 +186,10 @@ impl<'c> Tables<'c> {
             Some(_) => self.run.queued(&admit.queue)?,
             None => 0,
         };
-        let removed = known.is_none() && self.admission.was_removed(admit.run)?;
+        let removed = match known {
+            None => self.admission.was_removed(admit.run)?,
+            Some(_) => None,
+        };
         let hash = match found {
             Some(Found::Free(hash)) => Some(hash),
             _ => None,

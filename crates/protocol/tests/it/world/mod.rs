@@ -125,7 +125,7 @@ impl World {
     fn load(&self, command: &Command) -> Loaded {
         let Some(rows) = &self.rows else {
             return match command {
-                Command::Admit(_) => Loaded::New { known: None, session: None, queued: 0, removed: false },
+                Command::Admit(_) => Loaded::New { known: None, session: None, queued: 0, removed: None },
                 _ => Loaded::Missing,
             };
         };
@@ -134,7 +134,7 @@ impl World {
             let known = admit.idempotency_key.is_some().then(|| (key, Box::new(rows.run.clone())));
             let session = rows.run.session.as_ref().filter(|_| !rows.run.status().is_final()).map(|_| rows.run.id);
             let queued = u64::from(rows.run.status() == Status::Queued);
-            return Loaded::New { known, session, queued, removed: false };
+            return Loaded::New { known, session, queued, removed: None };
         }
         if let Subject::Call(call) = command.subject()
             && !self.calls.contains_key(&call)
