@@ -61,7 +61,7 @@ pub async fn a_verdict_may_be_in_the_batch_of_its_question(world: World) {
             }
         });
         let told: Vec<u32> = told.await.into_iter().map(Result::unwrap).collect();
-        assert_eq!(told, [run.seq, run.seq + 1]);
+        assert_eq!(told, [run.seq, run.seq + 1]);
         let shown = world.shown(run.id).await;
         assert_eq!((shown.run.status(), shown.run.checkpoint.is_some()), (Status::Queued, true));
     }
