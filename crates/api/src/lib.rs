@@ -17,6 +17,7 @@ pub mod operate;
 pub mod page;
 pub mod problem;
 pub mod run;
+pub mod signal;
 mod twin;
 pub mod workflow;
 
@@ -30,4 +31,5 @@ pub use operate::{Check, DoctorReport, Guest, Queue, Ready, Token};
 pub use page::{Page, Tail};
 pub use problem::{Fault, Problem};
 pub use run::{Outcome, Run, StartRun};
+pub use signal::{Signal, SignalRequest, SignalState};
 pub use workflow::{Pattern, RegisterWorkflow, Registered, Tool, Workflow};

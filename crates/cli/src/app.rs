@@ -12,7 +12,7 @@ use crate::terminal::Terminal;
 use api::approval::ApprovalKind;
 use api::{Approval, Problem};
 use protocol::code::Code;
-use protocol::id::RunId;
+use protocol::id::{RunId, SignalId};
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use tokio::sync::Mutex;
@@ -25,6 +25,7 @@ pub(crate) struct App {
     behind: std::sync::Mutex<Option<Behind>>,
     /// The run this command starts: the same when it has to ask again.
     run: OnceLock<RunId>,
+    signal: OnceLock<SignalId>,
     /// The run that this command carries or waits for.
     on: OnceLock<RunId>,
 }
@@ -38,6 +39,7 @@ impl App {
             host: Mutex::new(None),
             behind: std::sync::Mutex::new(None),
             run: OnceLock::new(),
+            signal: OnceLock::new(),
             on: OnceLock::new(),
         }
     }
@@ -96,6 +98,10 @@ impl App {
 
     pub(crate) fn new_run(&self) -> RunId {
         *self.run.get_or_init(clock::new_run_id)
+    }
+
+    pub(crate) fn new_signal(&self) -> SignalId {
+        *self.signal.get_or_init(clock::new_signal_id)
     }
 
     /// Says which run would be left behind by an interrupt.

@@ -1,6 +1,6 @@
 //! The one place of this crate that reads the clock and draws randomness.
 
-use protocol::id::RunId;
+use protocol::id::{RunId, SignalId};
 use protocol::time::Time;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -27,6 +27,11 @@ pub(crate) fn left(start: Instant, span: Duration) -> Duration {
 /// Ids are names, not secrets (C-6): the hasher's own random keys are random enough for a name.
 pub(crate) fn new_run_id() -> RunId {
     RunId::mint(now(), 0, RandomState::new().build_hasher().finish())
+}
+
+/// A signal id of our own, for the same reason.
+pub(crate) fn new_signal_id() -> SignalId {
+    SignalId::mint(now(), 0, RandomState::new().build_hasher().finish())
 }
 
 #[cfg(test)]

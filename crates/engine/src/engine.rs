@@ -18,13 +18,16 @@ use crate::{
     apply,
     maintenance::{self, Finding, Health, Pass, Stuck},
 };
-use protocol::command::{Answer, Caller, Cancel, Command, Decided, Extend, Opened, PauseRun, Read};
-use protocol::id::{ApprovalId, Ids, RunId, TokenId, WorkerId};
+use protocol::command::{self, Answer, Caller, Cancel, Command, Decided, Extend, Opened, PauseRun, Read, Target};
+use protocol::id::{ApprovalId, Ids, RunId, SignalId, TokenId, WorkerId};
+use protocol::json::Canonical;
 use protocol::limits::{Limits, WorkerSettings};
 use protocol::pause::Shared;
 use protocol::principal::Principal;
 use protocol::registry::{self, Change, Token};
+use protocol::rows::NewBody;
 use protocol::run::Run;
+use protocol::signal::Signal;
 use protocol::time::Time;
 use sandbox::{Meter, Sandbox};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -59,6 +62,15 @@ pub struct EngineConfig {
     pub capacity: usize,
     /// The default of `separate_requester` (C-55): `false` in `stasis run` and `stasis dev`.
     pub separate_requester: bool,
+}
+
+/// A signal to send.
+#[derive(Clone, Debug)]
+pub struct SendSignal {
+    pub to: Target,
+    /// The idempotency key; a new one if there is none.
+    pub id: Option<String>,
+    pub payload: Canonical,
 }
 
 /// A running engine; clones share it.
@@ -266,6 +278,22 @@ impl Engine {
         match self.inner.ledger.transact(Command::Cancel(Cancel { by, run, reason })).await? {
             Answer::Settled { run, changed, .. } => Ok((*run, changed)),
             other => unreachable!("a cancel is answered with its run: {other:?}"),
+        }
+    }
+
+    /// Sends a signal; false if that very one was taken in before.
+    pub async fn send(&self, by: Caller, request: SendSignal) -> Result<(Run, Signal, bool), Failure> {
+        let SendSignal { to, id, payload } = request;
+        let id = id.unwrap_or_else(|| self.inner.ids().mint::<SignalId>().to_string());
+        let body = NewBody::new(payload.as_bytes());
+        let taker = self.inner.crew.taker(&self.inner);
+        let send = command::SendSignal { by, to, id, payload: body, text: payload, taker };
+        match self.inner.ledger.transact(Command::Send(Box::new(send))).await? {
+            Answer::Sent { run, signal, changed } => {
+                worker::adopt(&self.inner, &run);
+                Ok((*run, *signal, changed))
+            }
+            other => unreachable!("a signal is answered with itself: {other:?}"),
         }
     }
 

@@ -29,7 +29,7 @@ mod waiting;
 mod worker;
 
 pub use admit::{StartRun, Started};
-pub use engine::{Engine, EngineConfig, GuestInfo, Image, StartError};
+pub use engine::{Engine, EngineConfig, GuestInfo, Image, SendSignal, StartError};
 pub use failure::Failure;
 pub use maintenance::{Cause, Pass, Stuck};
 pub use register::{RegisterScript, Registered};

@@ -11,6 +11,10 @@ use std::sync::{Arc, LazyLock};
 pub const GATE: &str = "stasis.gate";
 /// Waits for a timer.
 pub const SLEEP: &str = "stasis.sleep";
+/// Waits for a signal, perhaps with a limit.
+pub const SIGNAL: &str = "stasis.signal";
+/// Waits for whichever of several signals and timers comes first.
+pub const FIRST: &str = "stasis.first";
 pub const NOW: &str = "stasis.now";
 pub const RANDOM_BYTES: &str = "stasis.random_bytes";
 pub const SHA256: &str = "stasis.sha256";
@@ -36,7 +40,7 @@ pub fn all() -> impl Iterator<Item = &'static Arc<ToolSpec>> {
     SPECS.values()
 }
 
-const DOCUMENTS: [&str; 5] = [
+const DOCUMENTS: [&str; 7] = [
     r#"{"name": "stasis.gate", "version": "1", "effect": "read", "approval": "always", "builtin": {"function": "gate"},
         "description": "Ask a person, and go on only if they approve.",
         "input_schema": {"type": "object", "additionalProperties": false, "required": ["title"], "properties": {
@@ -55,6 +59,20 @@ const DOCUMENTS: [&str; 5] = [
             "until": {"type": "string", "format": "date-time"}},
             "oneOf": [{"required": ["ms"]}, {"required": ["until"]}]},
         "output_schema": {"type": "null"}}"#,
+    r#"{"name": "stasis.signal", "version": "1", "effect": "read", "builtin": {"function": "signal"},
+        "description": "Wait for a signal, and get its payload.",
+        "input_schema": {"type": "object", "additionalProperties": false, "required": ["name"], "properties": {
+            "name": {"type": "string", "minLength": 1, "maxLength": 256},
+            "timeout_ms": {"type": "integer", "minimum": 0, "maximum": 34560000000},
+            "schema": {"type": ["object", "boolean"]}}},
+        "output_schema": {}}"#,
+    r#"{"name": "stasis.first", "version": "1", "effect": "read", "builtin": {"function": "first"},
+        "description": "Wait for the first of several signals and timers.",
+        "input_schema": {"type": "object", "additionalProperties": false, "required": ["waits"], "properties": {
+            "waits": {"type": "array", "minItems": 1, "maxItems": 64, "items": {
+                "type": "object", "additionalProperties": false, "required": ["tool", "arguments"], "properties": {
+                    "tool": {"type": "string"}, "arguments": {"type": "object"}}}}}},
+        "output_schema": {}}"#,
     r#"{"name": "stasis.now", "version": "1", "effect": "read", "builtin": {"function": "now"},
         "description": "The present time.",
         "input_schema": {"type": "object", "additionalProperties": false}, "output_schema": {"type": "string"}}"#,

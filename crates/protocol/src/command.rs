@@ -13,6 +13,7 @@ use crate::policy::{Obligation, Strength};
 use crate::principal::Principal;
 use crate::rows::NewBody;
 use crate::run::{Charge, Failure, Head, Kind, PatternRef, Run, Settings, Snapshot, Status, WaitMode};
+use crate::signal::{Awaited, Signal, To};
 use crate::time::Time;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -36,6 +37,7 @@ pub enum Command {
     /// Keeps the run from workers.
     Pause(PauseRun),
     Resume(PauseRun),
+    Send(Box<SendSignal>),
     Recover(Recover),
     /// What the engine found out about a call that no hop has any more.
     Found(Box<Found>),
@@ -62,6 +64,10 @@ pub enum Subject<'a> {
     Approval(ApprovalId),
     /// The run of this call.
     Call(CallId),
+    /// A run, and the signal of this id if it knows it.
+    Signal(RunId, &'a str),
+    /// The run of this wait for a signal, with what ended it, and the signal of this id.
+    Wait(WaitId, &'a str),
 }
 
 /// An authenticated principal at a door. Rights are checked inside the command, not only at the door.
@@ -172,6 +178,8 @@ pub struct Progress {
     /// Questions to publish, for calls among `entries` or already stored.
     pub asks: Vec<Ask>,
     pub timers: Vec<Timer>,
+    /// Waits for signals to open; each may take a kept one at once.
+    pub signals: Vec<AwaitSignal>,
     pub conclusions: Vec<Conclusion>,
     /// Waits that ended and that the hop has taken note of; their rows go.
     pub taken: Vec<WaitId>,
@@ -204,6 +212,14 @@ pub struct Timer {
     pub wait: WaitId,
     pub call: CallId,
     pub due: Due,
+}
+
+/// A wait for a signal, for a call among the entries.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AwaitSignal {
+    pub wait: WaitId,
+    pub call: CallId,
+    pub awaited: Arc<Awaited>,
 }
 
 /// When a timer ends.
@@ -325,6 +341,36 @@ pub struct Cancel {
     pub reason: Option<NewBody>,
 }
 
+/// A signal to a name of a run, or to one wait.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SendSignal {
+    pub by: Caller,
+    pub to: Target,
+    /// The idempotency key.
+    pub id: String,
+    pub payload: NewBody,
+    /// The payload as JSON; its bytes are those of `payload`.
+    pub text: Canonical,
+    pub taker: Option<Taker>,
+}
+
+/// Where a signal goes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Target {
+    Name { run: RunId, name: String },
+    Wait(WaitId),
+}
+
+impl Target {
+    /// As the signal's row names it.
+    pub fn told(&self) -> To {
+        match self {
+            Target::Name { name, .. } => To::Name(name.clone()),
+            Target::Wait(wait) => To::Wait(*wait),
+        }
+    }
+}
+
 /// Sets or clears the pause of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PauseRun {
@@ -437,6 +483,12 @@ pub enum Answer {
         detail: String,
     },
     Decided(Box<Decided>),
+    /// A signal was taken in, or had been before.
+    Sent {
+        run: Box<Run>,
+        signal: Box<Signal>,
+        changed: bool,
+    },
     /// An expiry, cancel, pause, recovery, reading, cleanup or removal; `changed` is false if there was nothing to do.
     Settled {
         run: Box<Run>,
@@ -465,6 +517,10 @@ impl Command {
             Command::Expire { run, .. } => Subject::Run(*run),
             Command::Cancel(cancel) => Subject::Run(cancel.run),
             Command::Pause(pause) | Command::Resume(pause) => Subject::Run(pause.run),
+            Command::Send(send) => match &send.to {
+                Target::Name { run, .. } => Subject::Signal(*run, &send.id),
+                Target::Wait(wait) => Subject::Wait(*wait, &send.id),
+            },
             Command::Recover(recover) => Subject::Run(recover.run),
             Command::Found(found) => Subject::Run(found.run),
             Command::Read(read) => match read.opened {
@@ -483,6 +539,7 @@ impl Answer {
             Answer::Admitted { run, .. }
             | Answer::Claimed { run }
             | Answer::Stored { run }
+            | Answer::Sent { run, .. }
             | Answer::Settled { run, .. } => Some(run),
             Answer::Decided(decided) => Some(&decided.run),
             Answer::Dispatched { .. } | Answer::NotDispatched { .. } => None,

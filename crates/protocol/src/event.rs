@@ -57,6 +57,10 @@ pub enum Kind {
     WaitOpened,
     WaitClosed,
     TimerFired,
+    SignalReceived,
+    /// A wait took one that was kept.
+    SignalTaken,
+    SignalSetAside,
     ClaimLapsed,
     ContainmentOpened,
     ContainmentAcknowledged,
@@ -66,7 +70,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    const OTHERS: [(Kind, &'static str); 30] = [
+    const OTHERS: [(Kind, &'static str); 33] = [
         (Kind::NodeEntered, "node.entered"),
         (Kind::NodeWaiting, "node.waiting"),
         (Kind::NodeEnded, "node.ended"),
@@ -91,6 +95,9 @@ impl Kind {
         (Kind::WaitOpened, "wait.opened"),
         (Kind::WaitClosed, "wait.closed"),
         (Kind::TimerFired, "timer.fired"),
+        (Kind::SignalReceived, "signal.received"),
+        (Kind::SignalTaken, "signal.taken"),
+        (Kind::SignalSetAside, "signal.set_aside"),
         (Kind::ClaimLapsed, "claim.lapsed"),
         (Kind::ContainmentOpened, "containment.opened"),
         (Kind::ContainmentAcknowledged, "containment.acknowledged"),

@@ -32,6 +32,7 @@ pub mod registry;
 pub mod rows;
 pub mod run;
 pub mod schema;
+pub mod signal;
 pub mod text;
 pub mod time;
 pub mod tool;

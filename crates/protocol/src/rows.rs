@@ -10,8 +10,10 @@ use crate::digest::Digest;
 use crate::event::{Event, Facts, Kind};
 use crate::id::{ApprovalId, CallId, RunId, WaitId};
 use crate::journal;
+use crate::json::Canonical;
 use crate::obligation::Obligation;
 use crate::run::{Body, Run, Status};
+use crate::signal::Signal;
 use crate::time::Time;
 use crate::wait::Wait;
 use std::sync::Arc;
@@ -28,6 +30,10 @@ pub struct Rows {
     pub calls: Set<Call>,
     /// Open ones.
     pub obligations: Set<Obligation>,
+    /// Kept ones, and those that a command names or asks for.
+    pub signals: Set<Signal>,
+    /// Payloads of kept signals, where the command makes waits that may take them.
+    pub payloads: Vec<(Digest, Canonical)>,
 }
 
 /// A row that is known by a key.
@@ -151,6 +157,13 @@ impl Keyed for Call {
     type Key = CallId;
     fn key(&self) -> CallId {
         self.id
+    }
+}
+
+impl Keyed for Signal {
+    type Key = u32;
+    fn key(&self) -> u32 {
+        self.n
     }
 }
 

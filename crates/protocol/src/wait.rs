@@ -6,9 +6,12 @@
 use crate::digest::Digest;
 use crate::id::{CallId, RunId, WaitId};
 use crate::run::Parked;
+use crate::signal::Awaited;
 use crate::time::Time;
+use std::sync::Arc;
 
-/// A wait. Rows that are taken or closed are deleted; their story is in the events.
+/// A wait. All waits of one call are in mode `first`: the one that ends closes the others in its commit. Rows
+/// that are taken or closed are deleted; their story is in the events.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Wait {
     pub id: WaitId,
@@ -23,11 +26,13 @@ pub struct Wait {
 }
 
 /// Who ends the wait, and its kind.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Owner {
     Approval(crate::id::ApprovalId),
     /// A timer is its own owner.
     Timer(WaitId),
+    /// Whoever sends what it wants.
+    Signal(Arc<Awaited>),
 }
 
 /// Where a wait stands.
@@ -53,23 +58,25 @@ impl Wait {
 
 impl Owner {
     /// The status of a run parked on this kind alone.
-    pub fn parks(self) -> Parked {
+    pub fn parks(&self) -> Parked {
         match self {
             Owner::Approval(_) => Parked::Consent,
             Owner::Timer(_) => Parked::Timer,
+            Owner::Signal(_) => Parked::Signal,
         }
     }
 
-    pub const fn kind(self) -> &'static str {
+    pub const fn kind(&self) -> &'static str {
         match self {
             Owner::Approval(_) => "approval",
             Owner::Timer(_) => "timer",
+            Owner::Signal(_) => "signal",
         }
     }
 }
 
 /// The status of a set follows its kinds: consent, else delegate, else signal, else timer.
-pub fn strongest(owners: impl IntoIterator<Item = Owner>) -> Option<Parked> {
+pub fn strongest<'a>(owners: impl IntoIterator<Item = &'a Owner>) -> Option<Parked> {
     let rank = |p: Parked| match p {
         Parked::Consent => 0,
         Parked::Delegate => 1,

@@ -90,6 +90,7 @@ pub struct RunFilter {
 pub enum WaitingFor {
     Approval,
     Timer,
+    Signal,
 }
 
 /// Which approvals are listed.

@@ -8,8 +8,9 @@ use crate::explain::Explain;
 use crate::operate::{DoctorReport, Guest, NewToken, Queue, Ready, Token};
 use crate::page::{ListQuery, Page, Tail};
 use crate::run::{ActionRequest, Run, RunQuery, StartRun, Until, WaitQuery};
+use crate::signal::{Signal, SignalRequest};
 use crate::workflow::{ActivateRequest, Pattern, RegisterWorkflow, Registered, Tool, Workflow};
-use protocol::id::{ApprovalId, CallId, PatternId, RunId, TokenId};
+use protocol::id::{ApprovalId, CallId, PatternId, RunId, TokenId, WaitId};
 use reqwest::{Method, StatusCode};
 use std::time::Duration;
 
@@ -127,6 +128,18 @@ impl Client {
         let after = query.after.clone().or_else(|| Some(String::new()));
         let query = TailQuery { after, ..query.clone() };
         self.get(&["v1", "runs", &id.to_string(), "events"], &query).await
+    }
+
+    // Signals (I-29).
+
+    /// To a name of a run; kept if no wait is open for it. `changed` of the answer says whether this request brought it.
+    pub async fn signal(&self, run: RunId, name: &str, request: &SignalRequest) -> Result<Signal, ClientError> {
+        self.post(&["v1", "runs", &run.to_string(), "signals", name], request).await
+    }
+
+    /// To one wait, which is open or refuses it.
+    pub async fn signal_wait(&self, wait: WaitId, request: &SignalRequest) -> Result<Signal, ClientError> {
+        self.post(&["v1", "waits", &wait.to_string(), "signals"], request).await
     }
 
     // Approvals (I-25 to I-27).

@@ -104,6 +104,11 @@ pub(crate) enum Command {
     #[command(subcommand, arg_required_else_help = true)]
     #[command(after_help = "Example:\n  stasis call read call_01m8nwmc7be00865rzyjka792g --reason 'quarterly review'")]
     Call(operate::Call),
+    /// Send a signal to a run; it is kept until its program waits for it
+    #[command(
+        after_help = "Exits 0 whenever the signal is taken in, whatever the run then does.\n\nExamples:\n  stasis signal run_01m8nwmbe0e00bsaekf59edd1r paid --payload '{\"amount\":250.5}'\n  stasis signal run_01m8nwmbe0e00bsaekf59edd1r paid --payload @paid.json --id payment-77"
+    )]
+    Signal(operate::Signal),
     /// List effects and settle those whose outcome nobody knows
     #[command(subcommand, arg_required_else_help = true)]
     #[command(

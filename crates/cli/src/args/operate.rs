@@ -1,8 +1,8 @@
-//! Commands of operators: `effect`, `guest`, `tool`, `token`, `init`, `config` (I-8, I-9, I-11, I-14a, I-60).
+//! Commands of operators: `signal`, `effect`, `guest`, `tool`, `token`, `init`, `config` (I-8, I-9, I-11, I-14a, I-60).
 
 use super::Paging;
 use clap::{Args, Subcommand};
-use protocol::id::{CallId, TokenId};
+use protocol::id::{CallId, RunId, TokenId};
 use protocol::time::parse_duration;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -65,6 +65,23 @@ pub(crate) struct SettleAnswer {
     /// Nobody will find out: the run fails
     #[arg(long)]
     pub(crate) give_up: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Signal {
+    /// The run's id
+    pub(crate) run: RunId,
+    /// What its program waits for
+    pub(crate) name: String,
+    /// What it brings: JSON, `@file`, or `-` for stdin [default: null]
+    #[arg(long, value_name = "JSON|@FILE|-")]
+    pub(crate) payload: Option<String>,
+    /// The same id and payload are one signal
+    #[arg(long, value_name = "K")]
+    pub(crate) id: Option<String>,
+    /// Wait for the run's next stop, with a server too
+    #[arg(long)]
+    pub(crate) wait: bool,
 }
 
 #[derive(Subcommand, Debug)]

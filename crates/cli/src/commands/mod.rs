@@ -13,6 +13,7 @@ mod operate;
 mod program;
 mod runs;
 mod serve;
+mod signals;
 mod tail;
 mod workflows;
 
@@ -51,6 +52,7 @@ async fn once(app: &App, command: &Command) -> Result<Exit, Failure> {
         Command::Reject(reject) => approvals::reject(app, reject).await,
         Command::Approval(verb) => approvals::approval(app, verb).await,
         Command::Call(verb) => effects::call(app, verb).await,
+        Command::Signal(signal) => signals::send(app, signal).await,
         Command::Effect(verb) => effects::effect(app, verb).await,
         Command::Guest(verb) => operate::guest(app, verb).await,
         Command::Tool(verb) => operate::tool(app, verb).await,

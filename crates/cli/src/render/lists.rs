@@ -4,7 +4,7 @@ use super::run::pause_text;
 use super::{arguments, indent, or_dash, pretty, relative, short, table, visible};
 use api::call::CallState;
 use api::operate::CheckVerdict;
-use api::{Call, DoctorReport, EffectItem, Guest, Queue, Registered, Token, Tool, Workflow};
+use api::{Call, DoctorReport, EffectItem, Guest, Queue, Registered, Signal, Token, Tool, Workflow};
 use protocol::digest::Digest;
 use protocol::time::Time;
 use serde::Serialize;
@@ -221,6 +221,15 @@ pub(crate) fn workflows(workflows: &[Workflow], now: Time) -> String {
         ]
     });
     table(&["WORKFLOW", "KIND", "ACTIVE", "REVISIONS", "CREATED", ""], rows.collect())
+}
+
+pub(crate) fn signal(signal: &Signal) -> String {
+    let name = signal.name.as_deref().map(visible).unwrap_or_default();
+    let state = match signal.wait {
+        Some(wait) => format!("{} by {wait}", signal.state.as_str()),
+        None => signal.state.as_str().to_owned(),
+    };
+    format!("{}  {name}  {state}\n", visible(&signal.id))
 }
 
 pub(crate) fn queues(queues: &[Queue], now: Time) -> String {

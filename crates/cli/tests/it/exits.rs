@@ -48,6 +48,20 @@ fn a_paused_run_is_stopped_until_somebody_lets_it_go_on() {
 }
 
 #[test]
+fn a_signal_brings_its_run_on_and_is_sent_once() {
+    let home = Home::new();
+    home.write("waits.py", "result = stasis.signal(\"paid\")\n");
+    let run = text(&home.json(3, &["run", "waits.py"]), "/run/id").to_owned();
+    let send = ["signal", &run, "paid", "--payload", r#"{"amount":5}"#, "--id", "payment-77"];
+    let sent = home.json(0, &send); // I-8
+    assert_eq!((text(&sent, "/state"), text(&sent, "/id"), &sent["changed"]), ("taken", "payment-77", &true.into()));
+    let done = home.json(0, &["run", "wait", &run]); // I-1b: the command carried it on
+    assert_eq!(done["run"]["result"]["amount"], 5); // W-121
+    assert_eq!(home.json(0, &send)["changed"], false); // R-233
+    assert_eq!(text(&home.problem(8, &["signal", &run, "paid"]), "/code"), "run_terminal"); // R-240
+}
+
+#[test]
 fn a_paused_workflow_or_queue_starts_nothing() {
     let home = Home::new();
     home.write("good.py", "result = 1\n");

@@ -1,5 +1,6 @@
 //! Judging one accepted call: steps 8 to 11 of the broker, and who could decide it. In them no handler has started (C-88).
 
+use super::waits::{Wanted as Awaits, wanted};
 use crate::hop::Hop;
 use crate::pinned::PinnedTool;
 use protocol::approval::Kind;
@@ -10,7 +11,6 @@ use protocol::digest::Digest;
 use protocol::json::{Canonical, Value};
 use protocol::policy::{Judgement, Obligation, Question, Terms};
 use protocol::principal::Roles;
-use protocol::time::Time;
 use std::collections::BTreeSet;
 
 /// What is to happen with a call.
@@ -19,8 +19,8 @@ pub(crate) enum Judged {
     Allowed,
     /// A person decides first.
     Ask(Box<Wanted>),
-    /// It waits for a timer.
-    Sleep(protocol::command::Due),
+    /// It waits for a signal or a time.
+    Waits(Vec<Awaits>),
     Denied {
         code: Code,
         message: String,
@@ -155,11 +155,11 @@ fn by_policy(hop: &Hop, tool: &PinnedTool, arguments: &Canonical) -> Judged {
     });
     match judgement {
         Judgement::Deny { reason } => Judged::denied(Code::PolicyDenied, reason),
-        Judgement::Allow if tool.spec.name == builtin::SLEEP => match due(&value) {
-            Some(due) => Judged::Sleep(due),
-            None => Judged::denied(Code::InvalidArguments, "`until` is a time such as 2026-11-30T09:30:00Z"),
+        Judgement::Allow => match wanted(&tool.spec.name, &value) {
+            Some(Ok(waits)) => Judged::Waits(waits),
+            Some(Err(fault)) => Judged::denied(Code::InvalidArguments, fault),
+            None => Judged::Allowed,
         },
-        Judgement::Allow => Judged::Allowed,
         Judgement::Ask(obligation) => ask(tool, &value, arguments, *obligation),
     }
 }
@@ -232,12 +232,4 @@ fn wishes(arguments: &Value) -> Result<Terms, String> {
         Some(other) => return Err(format!("`on_expiry` is reject or fail, not {other}")),
     };
     Ok(terms)
-}
-
-fn due(arguments: &Value) -> Option<protocol::command::Due> {
-    if let Some(ms) = arguments.get("ms").and_then(Value::as_u64) {
-        return Some(protocol::command::Due::In(std::time::Duration::from_millis(ms)));
-    }
-    let until: Time = arguments.get("until")?.as_str()?.parse().ok()?;
-    Some(protocol::command::Due::At(until))
 }

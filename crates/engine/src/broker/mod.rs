@@ -8,8 +8,10 @@ mod builtin;
 mod judge;
 mod request;
 mod room;
+mod waits;
 
 pub(crate) use builtin::instant;
 pub(crate) use judge::{Judged, Wanted, authority, awaits_settling, decider, judge};
 pub(crate) use request::{Asked, Refused, Request, read, too_large};
 pub(crate) use room::room;
+pub(crate) use waits::{Wanted as Awaits, wanted};

@@ -6,6 +6,7 @@
 use super::state::{Hop, Out};
 use crate::reading::{self, Unread};
 use crate::register::SCRIPT_STATE;
+use protocol::builtin;
 use protocol::call;
 use protocol::code::Code;
 use protocol::command::NewCheckpoint;
@@ -178,8 +179,8 @@ pub(super) fn validate(bytes: &[u8], hop: &Hop) -> Result<(), String> {
     if agrees && journal.position <= hop.run.journal.len { Ok(()) } else { Err("journal".to_owned()) }
 }
 
-/// The entry waits for calls of this run, by waits of this run. A wait row goes when its call goes on, so one that is not
-/// there belongs to a call that waits no more.
+/// The entry waits for calls of this run, by waits of this run. A wait row goes when its call goes on, asks anew, or has
+/// another wait that ended first, and for no other reason.
 fn waits(hop: &Hop, entry: &Entry) -> Result<(), String> {
     let blocked = &entry.state.blocked;
     if let Some(id) = blocked.iter().find(|id| !hop.calls.contains_key(id)) {
@@ -189,8 +190,21 @@ fn waits(hop: &Hop, entry: &Entry) -> Result<(), String> {
     if let Some(wait) = entry.waits.iter().filter_map(here).find(|wait| !blocked.contains(&wait.call)) {
         return Err(format!("{} is the wait of another call", wait.id));
     }
+    let has_one = |id: &CallId| hop.waits.iter().any(|wait| wait.call == *id);
+    let answered = |id: &CallId| hop.approval_of(hop.call(*id)).is_some_and(|approval| !approval.is_pending());
+    let asked = |id: &CallId| hop.call(*id).state == call::State::Asked;
+    if let Some(id) = blocked.iter().find(|id| asked(id) && !has_one(id) && !answered(id)) {
+        return Err(format!("{id} waits, and its wait is not the run's"));
+    }
+    let waiting = |id: &CallId| asked(id) || hop.call(*id).state == call::State::Entered;
+    let went_on = |id: &&CallId| !waiting(id) || hop.call(**id).rounds > 0 || (answered(id) && !has_one(id));
+    // of the waits of one such call the one that ended closed the others.
+    let several = |id: &CallId| matches!(hop.call(*id).tool.name.as_str(), builtin::SIGNAL | builtin::FIRST);
+    let ended = |id: &CallId| hop.waits.iter().any(|wait| wait.call == *id && wait.is_ended());
+    if blocked.iter().any(|id| several(id) && (ended(id) || !waiting(id))) {
+        return Ok(());
+    }
     let gone = entry.waits.iter().filter(|id| here(id).is_none()).count();
-    let waiting = |id: &CallId| matches!(hop.call(*id).state, call::State::Entered | call::State::Asked);
-    let moved_on = blocked.iter().filter(|id| !waiting(id)).count();
-    if gone > moved_on { Err(format!("{} of its waits are not the run's", gone - moved_on)) } else { Ok(()) }
+    let explained = blocked.iter().filter(went_on).count();
+    if gone > explained { Err(format!("{} of its waits are not the run's", gone - explained)) } else { Ok(()) }
 }

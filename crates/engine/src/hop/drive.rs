@@ -11,6 +11,7 @@ use super::outcome::{deny, succeed};
 use super::settle;
 use super::state::{Hop, Out};
 use super::turn::Turn;
+use super::waits;
 use crate::broker::{self, Asked, Judged};
 use crate::clock::monotonic;
 use crate::failpoint;
@@ -22,7 +23,7 @@ use futures_util::stream::FuturesUnordered;
 use protocol::approval::{self, Kind};
 use protocol::call::{Applied, Call, Identity, RecoveryClass, State, ToolRef};
 use protocol::code::Code;
-use protocol::command::{Act, Timer};
+use protocol::command::Act;
 use protocol::digest::Digest;
 use protocol::id::CallId;
 use protocol::journal::{Entry, Other};
@@ -239,10 +240,8 @@ async fn entered_step(hop: &mut Hop, drive: &mut Drive, id: CallId) -> Result<()
             deny(hop, id, code, &message, None::<()>);
             Ok(())
         }
-        Judged::Sleep(due) => {
-            let wait = hop.ids.mint();
-            hop.pending.timers.push(Timer { wait, call: id, due });
-            hop.call_mut(id).state = State::Asked;
+        Judged::Waits(wants) => {
+            waits::open(hop, id, wants);
             Ok(())
         }
         Judged::Ask(wanted) => ask::ask(hop, drive, id, wanted).await,
@@ -250,15 +249,14 @@ async fn entered_step(hop: &mut Hop, drive: &mut Drive, id: CallId) -> Result<()
     }
 }
 
-/// A call that waits: for a timer, or for a person.
+/// A call that waits: for a signal or a time, or for a person.
 async fn asked_step(hop: &mut Hop, drive: &mut Drive, id: CallId) -> Result<(), Out> {
     let call = hop.call(id);
     let Some(approval) = hop.approval_of(call) else {
-        let timer_ended = hop.waits.iter().any(|w| w.call == id && w.is_ended());
-        if call.approval.is_none() && timer_ended {
-            succeed(hop, id, &Canonical::null(), Applied::No, None);
-        }
-        return Ok(());
+        return match call.approval {
+            None => waits::ended(hop, id).await,
+            Some(_) => Ok(()),
+        };
     };
     let gate = approval.kind() == Kind::Gate;
     let fails = approval.obligation.on_expiry == OnExpiry::Fail;
@@ -357,7 +355,7 @@ async fn wait_hot(hop: &mut Hop, drive: &mut Drive) -> Result<Driven, Out> {
     if window.is_zero() || drive.hot.is_some_and(over) {
         return Ok(Driven::Blocked);
     }
-    if !hop.pending.asks.is_empty() || !hop.pending.timers.is_empty() {
+    if !hop.pending.asks.is_empty() || !hop.pending.timers.is_empty() || !hop.pending.signals.is_empty() {
         hop.commit(Act::Record).await?;
         failpoint::hit("ask.after");
         hop.refresh().await?;

@@ -69,7 +69,8 @@ fn open_waits(hop: &Hop, blocked: &[CallId]) -> Vec<WaitId> {
     let stored = hop.waits.iter().filter(|w| blocked.contains(&w.call)).map(|w| w.id);
     let asked = hop.pending.asks.iter().filter(|ask| blocked.contains(&ask.call)).map(|ask| ask.wait);
     let timers = hop.pending.timers.iter().filter(|timer| blocked.contains(&timer.call)).map(|timer| timer.wait);
-    stored.chain(asked).chain(timers).collect()
+    let signals = hop.pending.signals.iter().filter(|signal| blocked.contains(&signal.call)).map(|signal| signal.wait);
+    stored.chain(asked).chain(timers).chain(signals).collect()
 }
 
 /// The kinds of these waits, each once.
@@ -77,7 +78,8 @@ fn open_kinds(hop: &Hop, waits: &[WaitId]) -> BTreeSet<&'static str> {
     let stored = hop.waits.iter().filter(|wait| waits.contains(&wait.id)).map(|wait| wait.owner.kind());
     let asked = hop.pending.asks.iter().map(|ask| Owner::Approval(ask.id).kind());
     let timers = hop.pending.timers.iter().map(|timer| Owner::Timer(timer.wait).kind());
-    stored.chain(asked).chain(timers).collect()
+    let signals = hop.pending.signals.iter().map(|signal| Owner::Signal(signal.awaited.clone()).kind());
+    stored.chain(asked).chain(timers).chain(signals).collect()
 }
 
 /// Freezes the guest where replay would cost more than a thaw; else the journal alone is enough (W-241).
@@ -221,6 +223,7 @@ async fn acknowledge(hop: &mut Hop) -> Next {
     hop.pending.entries.clear();
     hop.pending.asks.clear();
     hop.pending.timers.clear();
+    hop.pending.signals.clear();
     hop.pending.engine_calls.clear();
     let known: Vec<CallId> = match hop.inner.ledger.rows(hop.run.id).await {
         Ok(Some(rows)) => rows.calls.iter().filter(|call| !call.is_ended()).map(|call| call.id).collect(),

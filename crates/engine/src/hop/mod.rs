@@ -18,6 +18,7 @@ mod script;
 mod settle;
 mod state;
 mod turn;
+mod waits;
 
 pub(crate) use find::find;
 pub(crate) use state::{Hop, Out};

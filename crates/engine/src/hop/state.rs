@@ -241,6 +241,7 @@ impl Hop {
             pending.conclusions.iter().any(|c| c.call == id)
                 || pending.asks.iter().any(|ask| ask.call == id)
                 || pending.timers.iter().any(|timer| timer.call == id)
+                || pending.signals.iter().any(|signal| signal.call == id)
         };
         let news: Vec<Call> = rows.calls.into_iter().filter(|call| !unstored(call.id)).collect();
         self.calls.extend(news.into_iter().map(|call| (call.id, call)));

@@ -13,4 +13,5 @@ mod pauses;
 mod returns;
 mod secrecy;
 mod shop;
+mod signals;
 mod syncs;

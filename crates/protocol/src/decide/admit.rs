@@ -169,6 +169,7 @@ fn born(admit: Admit, cx: &Cx<'_>) -> Change {
         budget: Budget { body_bytes: u64::from(admit.input.body.len), ..Budget::default() },
         events: Head { len: 0, digest: Event::origin(admit.run, admit.pattern.digest) },
         receipts: Head::default(),
+        signals: 0,
         log_lines: 0,
         clocks: Clocks::start(now),
         since: now,
@@ -188,6 +189,8 @@ fn born(admit: Admit, cx: &Cx<'_>) -> Change {
         approvals: Set::default(),
         calls: Set::default(),
         obligations: Set::default(),
+        signals: Set::default(),
+        payloads: Vec::new(),
     });
     let mut change = Change::fresh(rows, now);
     change.key = admit.idempotency_key.map(|key| (key, admit.request_digest));

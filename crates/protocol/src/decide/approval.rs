@@ -102,7 +102,7 @@ fn expire_or_return(change: &mut Change, approval: &Approval, decide: &Decide, c
 fn still_open(change: &mut Change, approval: &Approval, decide: &Decide, cx: &mut Cx<'_>) -> Result<(), Refusal> {
     if let Some(member) = expire::lapse(change, approval.id) {
         late(change, decide, approval.binding_digest);
-        expire::after_end(change, Owner::Approval(approval.id), member, decide.taker, cx);
+        expire::after_end(change, &Owner::Approval(approval.id), member, decide.taker, cx);
         return Err(expired(approval));
     }
     let Some(refusal) = closed(approval) else { return Ok(()) };

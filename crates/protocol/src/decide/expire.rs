@@ -40,8 +40,10 @@ pub(super) fn end_due(change: &mut Change, row: &Wait, cx: &mut Cx<'_>) {
             step::end_wait(change, row.id, Digest::of(row.id.to_string()))
         }
         Owner::Approval(id) => lapse(change, id).unwrap_or(false),
+        // A signal's wait is limited by a timer beside it.
+        Owner::Signal(_) => false,
     };
-    after_end(change, row.owner, member, None, cx);
+    after_end(change, &row.owner, member, None, cx);
 }
 
 /// `pending` becomes `expired`, by nobody's hand (C-151, C-175). A settle question never does (C-241).
@@ -68,17 +70,17 @@ pub(super) fn lapse(change: &mut Change, id: ApprovalId) -> Option<bool> {
 /// What follows the end of a wait: a parked run returns, or fails where the approval's rule says so (C-191).
 pub(super) fn after_end(
     change: &mut Change,
-    owner: Owner,
+    owner: &Owner,
     member: bool,
     taker: Option<crate::command::Taker>,
     cx: &mut Cx<'_>,
 ) {
     let expired_to_fail =
         match owner {
-            Owner::Approval(id) => change.rows.approvals.get(id).is_some_and(|a| {
+            Owner::Approval(id) => change.rows.approvals.get(*id).is_some_and(|a| {
                 matches!(a.status, Status::Expired { .. }) && a.obligation.on_expiry == OnExpiry::Fail
             }),
-            Owner::Timer(_) => false,
+            Owner::Timer(_) | Owner::Signal(_) => false,
         };
     if expired_to_fail && change.run().status().is_parked() {
         let Owner::Approval(id) = owner else { return };

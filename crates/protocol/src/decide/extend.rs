@@ -24,7 +24,7 @@ pub(super) fn extend(extend: Extend, rows: Box<Rows>, cx: &mut Cx<'_>) -> Decisi
     }
     let mut change = Change::of(rows, cx.now);
     if let Some(member) = expire::lapse(&mut change, approval.id) {
-        expire::after_end(&mut change, Owner::Approval(approval.id), member, None, cx);
+        expire::after_end(&mut change, &Owner::Approval(approval.id), member, None, cx);
         return refuse(change, &extend, expired(&approval));
     }
     if let Some(refusal) = closed(&approval) {

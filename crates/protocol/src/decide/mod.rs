@@ -19,6 +19,7 @@ mod registry;
 mod remove;
 mod rules;
 mod settle;
+mod signal;
 mod step;
 
 pub use registry::{RegistryChange, decide_registry};
@@ -110,6 +111,7 @@ pub fn decide(command: Command, loaded: Loaded, cx: &mut Cx<'_>) -> Decision {
         (Command::Cancel(cancel), Loaded::Rows(rows)) => cancel::cancel(cancel, rows, cx),
         (Command::Pause(pause), Loaded::Rows(rows)) => pause::pause(pause, rows, cx),
         (Command::Resume(resume), Loaded::Rows(rows)) => pause::resume(resume, rows, cx),
+        (Command::Send(send), Loaded::Rows(rows)) => signal::send(*send, rows, cx),
         (Command::Recover(recover), Loaded::Rows(rows)) => recover::recover(recover, rows, cx),
         (Command::Found(found), Loaded::Rows(rows)) => found::found(*found, rows, cx),
         (Command::Read(read), Loaded::Rows(rows)) => read::read(read, rows, cx),
@@ -126,7 +128,10 @@ fn missing(command: &Command) -> Refusal {
         Command::Decide(decide) => format!("there is no approval {}", decide.approval),
         Command::Extend(extend) => format!("there is no approval {}", extend.approval),
         other => match other.subject() {
-            crate::command::Subject::Run(run) => format!("there is no run {run}"),
+            crate::command::Subject::Wait(wait, _) => format!("there is no wait {wait}"),
+            crate::command::Subject::Run(run) | crate::command::Subject::Signal(run, _) => {
+                format!("there is no run {run}")
+            }
             _ => "there is nothing of that id".to_owned(),
         },
     };

@@ -144,6 +144,7 @@ fn blocked_on_waits(change: &Change) -> bool {
 fn owner_is_sound(change: &Change, wait: &Wait) -> bool {
     match wait.owner {
         Owner::Timer(id) => id == wait.id,
+        Owner::Signal(_) => true,
         Owner::Approval(id) => change.rows.approvals.get(id).is_some_and(|a| {
             a.run == change.run().id
                 && (!matches!(a.status, approval::Status::Cancelled { .. }) || a.kind() == approval::Kind::Settle)
@@ -154,7 +155,7 @@ fn owner_is_sound(change: &Change, wait: &Wait) -> bool {
 /// E-11 on the waits that `chosen` picks; other open ones stay `live`.
 fn park_on(change: &mut Change, cx: &Cx<'_>, chosen: impl Fn(&Change, &Wait) -> bool) {
     let picked: Vec<_> = change.rows.waits.iter().filter(|w| chosen(change, w)).cloned().collect();
-    let on = wait::strongest(picked.iter().map(|w| w.owner)).expect("recovery parks on a wait");
+    let on = wait::strongest(picked.iter().map(|w| &w.owner)).expect("recovery parks on a wait");
     for wait in picked.iter().filter(|w| w.state == wait::State::Live) {
         let row = change.rows.waits.edit(wait.id).expect("picked from these rows");
         row.state = wait::State::Parked;
@@ -210,6 +211,7 @@ fn parked(change: &mut Change, cx: &mut Cx<'_>) -> bool {
         let owner = match unsound.owner {
             Owner::Approval(id) => id.to_string(),
             Owner::Timer(id) => id.to_string(),
+            Owner::Signal(_) => unsound.id.to_string(),
         };
         return corrupt(change, owner, cx);
     }

@@ -17,6 +17,7 @@ use crate::obligation::{self, Obligation, Subject};
 use crate::pause;
 use crate::rows::{Change, Debt};
 use crate::run::{Charge, Claim, Clock, Edge, End, Failure, Parked, Phase, Status, Stop, WaitMode, edge};
+use crate::signal::Signal;
 use crate::wait;
 
 /// Why approvals and waits are closed by the runtime itself.
@@ -121,8 +122,24 @@ pub(super) fn end_wait(change: &mut Change, id: WaitId, outcome: Digest) -> bool
     let member = wait.state == wait::State::Parked;
     if wait.is_open() {
         wait.state = wait::State::Ended { outcome };
+        let call = wait.call;
+        close_others(change, id, call);
     }
     member
+}
+
+/// Of the waits of one call the first that ends wins. The question what became of an effect is nobody's rival.
+fn close_others(change: &mut Change, winner: WaitId, call: CallId) {
+    let settles = |change: &Change, wait: &wait::Wait| match wait.owner {
+        wait::Owner::Approval(id) => change.rows.approvals.get(id).is_some_and(|a| a.kind() == approval::Kind::Settle),
+        wait::Owner::Timer(_) | wait::Owner::Signal(_) => false,
+    };
+    let rivals = change.rows.waits.keys(|wait| wait.call == call && wait.id != winner && wait.is_open());
+    for id in rivals {
+        if !change.rows.waits.get(id).is_some_and(|wait| settles(change, wait)) {
+            close_wait(change, id, ABANDONED);
+        }
+    }
 }
 
 /// Closes a wait for good. Its approval is cancelled, unless it settles an effect: that question outlives everything
@@ -283,6 +300,9 @@ pub(super) fn finish(change: &mut Change, by: Edge, end: End, charge: Charge, cx
         End::Failed(failure) => failure_facts(failure, cx),
         End::Cancelled { by } => Facts::new().with("by", by),
     };
+    for n in change.rows.signals.keys(Signal::is_kept) {
+        change.rows.signals.remove(n);
+    }
     change.rows.run.pause = None;
     let at = change.now;
     enter(change, by, Phase::Final { end, at }, charge, facts);
@@ -396,7 +416,7 @@ pub(super) fn with_waits(facts: Facts, waits: &[WaitId], cx: &Cx<'_>) -> Facts {
 
 /// The phase of a run parked on these waits.
 pub(super) fn parked_on(change: &Change) -> Option<Parked> {
-    wait::strongest(change.rows.waits.iter().map(|w| w.owner))
+    wait::strongest(change.rows.waits.iter().map(|w| &w.owner))
 }
 
 impl Stop {

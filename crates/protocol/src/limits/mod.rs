@@ -115,6 +115,10 @@ pub const WHEN_DEPTH: usize = 64;
 pub const NAME_BYTES: usize = 256;
 /// When a start that found its queue full is worth another try: about as long as a short hop lasts.
 pub const CAPACITY_RETRY: Duration = SECOND;
+/// Signals kept for waits of one run that are still to come: R-239.
+pub const KEPT_SIGNALS: usize = 256;
+/// Bytes of their payloads together: what a command that opens a wait has to read.
+pub const KEPT_SIGNAL_BYTES: u64 = 4 << 20;
 /// Cleared pauses that are remembered of one workflow or queue, for the clocks of runs that waited meanwhile; the time of
 /// older ones counts as time in the queue. An operator makes a handful.
 pub const PAUSE_SPANS: usize = 64;

@@ -47,6 +47,8 @@ pub struct Run {
     pub events: Head,
     /// Digest of the run's last receipt (C-127).
     pub receipts: Head,
+    /// Signals that were ever taken in: the number of the next one.
+    pub signals: u32,
     /// Lines of the program's log that are stored (W-177).
     pub log_lines: u32,
     pub clocks: Clocks,

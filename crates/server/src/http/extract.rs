@@ -12,7 +12,7 @@ use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue};
 use protocol::code::Code;
-use protocol::id::RequestId;
+use protocol::id::{RequestId, RunId};
 use serde::de::DeserializeOwned;
 use std::str::FromStr;
 use std::time::Duration;
@@ -43,19 +43,19 @@ impl<T: DeserializeOwned, S: Send + Sync, const BYTES: usize> FromRequest<S> for
 
 /// A JSON body that may be left out.
 #[derive(Debug)]
-pub(crate) struct MaybeBody<T>(pub(crate) T);
+pub(crate) struct MaybeBody<T, const BYTES: usize = SMALL>(pub(crate) T);
 
-impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for MaybeBody<T> {
+impl<T: DeserializeOwned + Default, S: Send + Sync, const BYTES: usize> FromRequest<S> for MaybeBody<T, BYTES> {
     type Rejection = Refused;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Refused> {
         let headers = request.headers().clone();
-        let bytes = read(request, SMALL).await?;
+        let bytes = read(request, BYTES).await?;
         if bytes.is_empty() {
             return Ok(MaybeBody(T::default()));
         }
         must_be_json(&headers)?;
-        parse::body(&bytes, SMALL).map(MaybeBody)
+        parse::body(&bytes, BYTES).map(MaybeBody)
     }
 }
 
@@ -141,6 +141,24 @@ impl<T: FromStr, S: Send + Sync> FromRequestParts<S> for Id<T> {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refused> {
         let Name(name) = Name::from_request_parts(parts, state).await?;
         name.parse().map(Id).map_err(|_| Refused(not_found()))
+    }
+}
+
+/// A run and a name in a path.
+#[derive(Debug)]
+pub(crate) struct NamedRun {
+    pub(crate) run: RunId,
+    pub(crate) name: String,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for NamedRun {
+    type Rejection = Refused;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refused> {
+        let path = axum::extract::Path::<(String, String)>::from_request_parts(parts, state).await;
+        let named = path.ok().and_then(|axum::extract::Path((run, name))| Some((run.parse().ok()?, name)));
+        let (run, name) = named.ok_or_else(|| Refused(not_found()))?;
+        Ok(NamedRun { run, name })
     }
 }
 

@@ -4,7 +4,7 @@
 //! written. The tests walk the list: each route against each kind of caller (C-305), each GET for changing nothing (C-214),
 //! and each in the OpenAPI document.
 
-use super::routes::{approvals, effects, events, operate, runs, workflows};
+use super::routes::{approvals, effects, events, operate, runs, signals, workflows};
 use super::{App, openapi};
 use axum::Router;
 use axum::routing::{get, post, put};
@@ -56,6 +56,7 @@ const READ_OR_DECIDE: Needs = Needs::OneOf(&[Right::RunsRead, Right::ApprovalsDe
 const START: Needs = Needs::OneOf(&[Right::RunsStart]);
 const CANCEL: Needs = Needs::OneOf(&[Right::RunsCancel]);
 const PAUSE: Needs = Needs::OneOf(&[Right::RunsPause]);
+const SEND: Needs = Needs::OneOf(&[Right::SignalsSend]);
 const DECIDE: Needs = Needs::OneOf(&[Right::ApprovalsDecide]);
 const REGISTER: Needs = Needs::OneOf(&[Right::WorkflowsWrite]);
 const TOOLS: Needs = Needs::OneOf(&[Right::ToolsWrite]);
@@ -84,6 +85,9 @@ table! {
     get "/v1/runs/{id}/calls" => runs::calls, READ;
     get "/v1/runs/{id}/log" => runs::log, READ;
     get "/v1/runs/{id}/checkpoint" => runs::checkpoint, READ;
+
+    post "/v1/runs/{id}/signals/{name}" => signals::to_run, SEND;
+    post "/v1/waits/{id}/signals" => signals::to_wait, SEND;
 
     get "/v1/approvals" => approvals::list, READ_OR_DECIDE;
     get "/v1/approvals/{id}" => approvals::show, READ_OR_DECIDE;

@@ -16,6 +16,7 @@ mod read;
 mod reading;
 mod runs;
 mod settle;
+mod signals;
 mod turn;
 mod workflows;
 

@@ -211,7 +211,8 @@ fn filter(by: &Caller, query: &RunQuery) -> Answer<Option<RunFilter>> {
         None => None,
         Some("approval") => Some(WaitingFor::Approval),
         Some("timer") => Some(WaitingFor::Timer),
-        Some("job" | "signal") => return Ok(None),
+        Some("signal") => Some(WaitingFor::Signal),
+        Some("job") => return Ok(None),
         Some("hardware") => {
             if !statuses.is_empty() && !statuses.contains(&Status::AwaitingHardware) {
                 return Ok(None);

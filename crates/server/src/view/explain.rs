@@ -105,6 +105,7 @@ fn next(row: &Run, parts: &Parts, open: &[&Wait], around: &Around) -> Option<Str
                     due.second(),
                     row.id
                 ),
+                Owner::Signal(_) => format!("At {} its wait ends.", due.second()),
                 Owner::Approval(id) => {
                     format!("At {} the question expires{}.", due.second(), approval(parts, id).map_or("", expiry))
                 }
@@ -135,6 +136,9 @@ fn moves(row: &Run, parts: &Parts, open: &[&Wait], around: &Around) -> Vec<Strin
         moves.push(format!("stasis run wait {}", row.id));
     }
     for wait in open {
+        if let Owner::Signal(awaited) = &wait.owner {
+            moves.push(format!("stasis signal {} {} --payload JSON", row.id, awaited.name));
+        }
         let Owner::Approval(id) = wait.owner else { continue };
         let Some(approval) = approval(parts, id) else { continue };
         if approval.kind() == Kind::Settle {
@@ -165,17 +169,18 @@ fn moves(row: &Run, parts: &Parts, open: &[&Wait], around: &Around) -> Vec<Strin
 
 fn explained(wait: &Wait, parts: &Parts) -> ExplainedWait {
     ExplainedWait {
-        kind: wait_kind(wait.owner),
+        kind: wait_kind(&wait.owner),
         id: owner_id(wait),
         name: wait_name(wait, parts),
         since_at: wait.since,
         due_at: wait.due_at,
-        ended_by: match wait.owner {
+        ended_by: match &wait.owner {
+            Owner::Signal(awaited) => format!("a signal `{}`", awaited.name),
             Owner::Timer(_) => match wait.due_at {
                 Some(due) => format!("its timer, at {}", due.second()),
                 None => "its timer".to_owned(),
             },
-            Owner::Approval(id) => approval(parts, id).map_or_else(|| "a decision".to_owned(), decided_by),
+            Owner::Approval(id) => approval(parts, *id).map_or_else(|| "a decision".to_owned(), decided_by),
         },
     }
 }
@@ -209,11 +214,12 @@ fn what(open: &[&Wait], parts: &Parts) -> String {
     // Equal ones are counted, in the order in which the first of them was asked.
     let mut counted: Vec<(Waited, usize)> = Vec::new();
     for wait in open {
-        let waited = match wait.owner {
+        let waited = match &wait.owner {
             Owner::Timer(_) => Waited::Timer,
+            Owner::Signal(awaited) => Waited::Signal(awaited.name.clone()),
             Owner::Approval(id) => {
                 let name = wait_name(wait, parts).unwrap_or_else(|| "a call".to_owned());
-                let settle = approval(parts, id).is_some_and(|approval| approval.kind() == Kind::Settle);
+                let settle = approval(parts, *id).is_some_and(|approval| approval.kind() == Kind::Settle);
                 if settle { Waited::Word(name) } else { Waited::Approval(name) }
             }
         };
@@ -230,6 +236,7 @@ fn what(open: &[&Wait], parts: &Parts) -> String {
 enum Waited {
     Timer,
     Approval(String),
+    Signal(String),
     Word(String),
 }
 
@@ -238,6 +245,8 @@ impl Waited {
         match (self, count) {
             (Waited::Timer, 1) => "a timer".to_owned(),
             (Waited::Timer, n) => format!("{n} timers"),
+            (Waited::Signal(name), 1) => format!("a signal `{name}`"),
+            (Waited::Signal(name), n) => format!("{n} signals `{name}`"),
             (Waited::Approval(name), 1) => format!("an approval of {name}"),
             (Waited::Approval(name), n) => format!("{n} approvals of {name}"),
             (Waited::Word(name), 1) => format!("word whether {name} happened"),

@@ -8,6 +8,7 @@ pub(crate) mod call;
 pub(crate) mod event;
 pub(crate) mod explain;
 pub(crate) mod run;
+pub(crate) mod signal;
 pub(crate) mod workflow;
 
 use api::Json;

@@ -111,7 +111,7 @@ fn waiting_for(parts: &Parts) -> Vec<WaitingFor> {
     open.sort_by_key(|wait| (wait.since, wait.id));
     open.into_iter()
         .map(|wait| WaitingFor {
-            kind: wait_kind(wait.owner),
+            kind: wait_kind(&wait.owner),
             id: owner_id(wait),
             name: wait_name(wait, parts),
             since_at: wait.since,
@@ -143,24 +143,31 @@ pub(crate) fn removed(row: &store::Removed) -> Option<Json> {
     Json::of(&left).ok()
 }
 
-pub(crate) const fn wait_kind(owner: Owner) -> WaitKind {
+pub(crate) const fn wait_kind(owner: &Owner) -> WaitKind {
     match owner {
         Owner::Approval(_) => WaitKind::Approval,
         Owner::Timer(_) => WaitKind::Timer,
+        Owner::Signal(_) => WaitKind::Signal,
     }
 }
 
 /// Id of the wait's owner; a timer is its own.
 pub(crate) fn owner_id(wait: &Wait) -> String {
-    match wait.owner {
+    match &wait.owner {
         Owner::Approval(approval) => approval.to_string(),
         Owner::Timer(timer) => timer.to_string(),
+        // Whoever sends names the wait.
+        Owner::Signal(_) => wait.id.to_string(),
     }
 }
 
-/// What is waited for: the tool that asked, or the gate's title.
+/// What is waited for: the tool that asked, the gate's title, or the signal's name.
 pub(crate) fn wait_name(wait: &Wait, parts: &Parts) -> Option<String> {
-    let Owner::Approval(id) = wait.owner else { return None };
+    let id = match &wait.owner {
+        Owner::Approval(id) => *id,
+        Owner::Timer(_) => return None,
+        Owner::Signal(awaited) => return Some(awaited.name.clone()),
+    };
     let title = parts.titles.get(&id).cloned();
     title.or_else(|| {
         parts.approvals.iter().find(|approval| approval.id == id).map(|approval| approval.binding.tool.clone())

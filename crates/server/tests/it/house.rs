@@ -35,7 +35,7 @@ approval = "never"
 [[principal]]
 id = "rita"
 name = "Rita, who starts runs"
-rights = ["runs:read", "runs:start", "runs:cancel", "runs:pause", "workflows:write"]
+rights = ["runs:read", "runs:start", "runs:cancel", "runs:pause", "signals:send", "workflows:write"]
 roles = ["finance"]
 
 [[principal]]

@@ -13,4 +13,5 @@ mod peers;
 mod reading;
 mod routes;
 mod runs;
+mod signals;
 mod stuck;

@@ -14,6 +14,8 @@ struct Subjects {
     approval: Approval,
     pattern: String,
     token: String,
+    /// One for a signal.
+    wait: String,
 }
 
 impl Subjects {
@@ -22,13 +24,16 @@ impl Subjects {
         let (run, approval) = house.asking().await;
         let pattern = house.local.workflow("echo").await.unwrap().revisions[0].pattern.to_string();
         let token = house.local.tokens(&Default::default()).await.unwrap().items[0].id.to_string();
-        Subjects { run, approval, pattern, token }
+        house.register("waits", "stasis.signal('paid')").await;
+        let wait = house.run("waits", "{}").await.waiting_for[0].id.clone();
+        Subjects { run, approval, pattern, token, wait }
     }
 
     fn path(&self, route: &Route) -> String {
         let id = match route.path.split('/').nth(2).unwrap_or_default() {
             "runs" => self.run.id.to_string(),
             "approvals" => self.approval.id.to_string(),
+            "waits" => self.wait.clone(),
             "calls" => self.approval.call.to_string(),
             "patterns" => self.pattern.clone(),
             "tokens" => self.token.clone(),
@@ -80,7 +85,7 @@ impl Subjects {
 /// The rights of the people of the house, as the configuration gives them.
 const RIGHTS: [(&str, &[&str]); 3] = [
     ("vera", &["runs:read"]),
-    ("rita", &["runs:read", "runs:start", "runs:cancel", "runs:pause", "workflows:write"]),
+    ("rita", &["runs:read", "runs:start", "runs:cancel", "runs:pause", "signals:send", "workflows:write"]),
     ("maria", &["runs:read", "approvals:decide"]),
 ];
 

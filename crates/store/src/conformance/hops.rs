@@ -97,7 +97,7 @@ pub async fn a_park_leaves_no_worker_and_keeps_its_checkpoint(world: World) {
     assert_eq!(shown.run, run);
     assert_eq!(shown.waits.len(), 1);
     assert_eq!(
-        (shown.waits[0].state, shown.waits[0].owner),
+        (shown.waits[0].state, shown.waits[0].owner.clone()),
         (wait::State::Parked, wait::Owner::Approval(asked.approval))
     );
     let checkpoint = run.checkpoint.as_ref().unwrap();

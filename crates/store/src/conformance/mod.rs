@@ -13,6 +13,7 @@ mod records;
 mod recovery;
 mod registry;
 mod removal;
+mod signals;
 mod verdicts;
 mod world;
 
@@ -29,6 +30,7 @@ pub mod stories {
     pub use super::recovery::*;
     pub use super::registry::*;
     pub use super::removal::*;
+    pub use super::signals::*;
     pub use super::verdicts::*;
 }
 
@@ -94,6 +96,8 @@ macro_rules! conformance_tests {
             work_is_found_in_order_of_priority
             what_is_paused_is_kept_from_workers
             a_pause_is_kept_with_its_run
+            a_signal_returns_the_run_that_waits_for_it
+            signals_are_kept_until_a_wait_takes_them
             a_sweep_finds_what_was_committed_late
             the_figures_count_what_is_there
             a_workflow_is_registered_once

@@ -47,7 +47,7 @@ fn pack(events: &[Event]) -> Vec<u8> {
 }
 
 /// The kinds that have a number: their place here. New ones are added at the end.
-const KINDS: [&str; 42] = [
+const KINDS: [&str; 45] = [
     "run.queued",
     "run.running",
     "run.awaiting_hardware",
@@ -90,6 +90,9 @@ const KINDS: [&str; 42] = [
     "approval.read",
     "pause.set",
     "pause.cleared",
+    "signal.received",
+    "signal.taken",
+    "signal.set_aside",
 ];
 /// Stands before the text of a kind that has no number.
 const SPELLED: u8 = 255;

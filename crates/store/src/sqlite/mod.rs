@@ -25,6 +25,7 @@ mod recent;
 mod registry;
 mod removed;
 mod run;
+mod signal;
 mod state;
 mod tables;
 mod timer;

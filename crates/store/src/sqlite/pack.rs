@@ -54,6 +54,7 @@ fn bodies<'a>(command: &'a Command, each: &mut impl FnMut(&'a NewBody)) {
             decide.answer.iter().for_each(|answer| each(&answer.body));
         }
         Command::Found(found) => found.bodies.iter().for_each(each),
+        Command::Send(send) => each(&send.payload),
         Command::Extend(extend) => extend.reason.iter().for_each(each),
         Command::Cancel(cancel) => cancel.reason.iter().for_each(each),
         Command::Read(read) => read.reason.iter().for_each(each),

@@ -12,6 +12,7 @@ use protocol::call::Call;
 use protocol::id::{ApprovalId, RunId};
 use protocol::obligation::Obligation;
 use protocol::rows::Rows;
+use protocol::signal::Signal;
 
 use super::approval;
 
@@ -116,18 +117,21 @@ impl Generation {
 }
 
 fn weight(rows: &Rows) -> usize {
-    let Rows { run, waits, approvals, calls, obligations } = rows;
+    let Rows { run, waits, approvals, calls, obligations, signals, payloads: _ } = rows;
     1 + run.labels.len()
         + waits.iter().count()
         + approvals.iter().count()
         + calls.iter().count()
         + obligations.iter().count()
+        + signals.iter().count()
 }
 
 /// Leaves of saved rows what loading finds of them, in the same order.
 fn saved(rows: &mut Rows) {
     rows.waits.settle(|_| true);
     rows.obligations.settle(Obligation::is_open);
+    rows.signals.settle(Signal::is_kept);
+    rows.payloads.clear();
     let asked: Vec<ApprovalId> = rows
         .calls
         .iter()
@@ -157,6 +161,8 @@ mod tests {
             approvals: Set::load(shown.approvals),
             calls: Set::load(shown.calls),
             obligations: Set::load(shown.obligations),
+            signals: Set::default(),
+            payloads: Vec::new(),
         })
     }
 

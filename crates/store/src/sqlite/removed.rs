@@ -26,8 +26,20 @@ pub struct Removed {
 }
 
 /// Tables in which a run has rows of its own. An ended run has none in `session` and `timer`.
-const OWN: [&str; 10] =
-    ["approval", "call", "obligation", "debt", "event", "journal", "log", "body", "checkpoint", "snapshot"];
+const OWN: [&str; 12] = [
+    "approval",
+    "call",
+    "signal",
+    "signal_wait",
+    "obligation",
+    "debt",
+    "event",
+    "journal",
+    "log",
+    "body",
+    "checkpoint",
+    "snapshot",
+];
 
 pub(super) fn read(db: &Connection, id: RunId) -> Result<Option<Removed>, Fault> {
     let sql = "SELECT namespace, status, finished_at, events, head, removed_at FROM removed WHERE id = ?1";

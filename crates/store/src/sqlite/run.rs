@@ -10,6 +10,7 @@ use protocol::id::{RunId, WorkerId};
 use protocol::obligation::Obligation;
 use protocol::rows::Rows;
 use protocol::run::{Body, Claim, Run, Status};
+use protocol::signal::Signal;
 use protocol::time::Time;
 use protocol::wait::Owner;
 use rusqlite::{Connection, Row, Statement, params};
@@ -27,16 +28,20 @@ pub(super) struct Stored {
     pub(super) live: Live,
     /// Whether it has open obligations.
     pub(super) stopping: bool,
+    /// Whether signals are kept for it.
+    pub(super) kept: bool,
     pub(super) run: Run,
 }
 
-/// What the column `live` says by its bits: waits there are, open obligations, an open wait of each owner, and a pause.
+/// What the column `live` says by its bits: waits there are, open obligations, an open wait of each owner, a pause, and kept signals.
 pub(super) mod live {
     pub(in crate::sqlite) const WAITS: u8 = 1;
     pub(in crate::sqlite) const OBLIGATIONS: u8 = 2;
     pub(in crate::sqlite) const APPROVAL: u8 = 4;
     pub(in crate::sqlite) const TIMER: u8 = 8;
     pub(in crate::sqlite) const PAUSED: u8 = 16;
+    pub(in crate::sqlite) const SIGNAL: u8 = 32;
+    pub(in crate::sqlite) const KEPT: u8 = 64;
 }
 
 /// The columns that [`read`] reads, of the table or alias `r`.
@@ -89,6 +94,7 @@ pub(super) fn read(row: &Row<'_>, db: &Connection, names: &Names) -> Result<Stor
         budget: state.budget,
         events: state.events,
         receipts: state.receipts,
+        signals: state.signals,
         log_lines: state.log_lines,
         clocks: state.clocks,
         since: state.since,
@@ -101,7 +107,7 @@ pub(super) fn read(row: &Row<'_>, db: &Connection, names: &Names) -> Result<Stor
         continuations: state.continuations,
         settings: pin.settings,
     };
-    Ok(Stored { n, live: state.live, stopping: live & live::OBLIGATIONS != 0, run })
+    Ok(Stored { n, live: state.live, stopping: live & live::OBLIGATIONS != 0, kept: live & live::KEPT != 0, run })
 }
 
 type Field<T> = Result<T, Box<Corrupt>>;
@@ -377,11 +383,15 @@ fn live_bits(rows: &Rows) -> u8 {
     for wait in rows.waits.iter() {
         bits |= live::WAITS;
         if wait.is_open() {
-            bits |= match wait.owner {
+            bits |= match &wait.owner {
                 Owner::Approval(_) => live::APPROVAL,
                 Owner::Timer(_) => live::TIMER,
+                Owner::Signal(_) => live::SIGNAL,
             };
         }
+    }
+    if rows.signals.iter().any(Signal::is_kept) {
+        bits |= live::KEPT;
     }
     if rows.run.pause.is_some() {
         bits |= live::PAUSED;

@@ -6,6 +6,7 @@
 //! as it was, or is malformed.
 
 use std::str::FromStr;
+use std::sync::Arc;
 
 use protocol::code::Code;
 use protocol::delivery::{Cause, Delivery, Mode, State};
@@ -14,6 +15,7 @@ use protocol::id::{ApprovalId, CallId, RunId};
 use protocol::pause::Pause;
 use protocol::rows::Rows;
 use protocol::run::{Budget, Checkpoint, Claim, Clocks, End, Failure, Head, Parked, Phase, Status, Stop, WaitMode};
+use protocol::signal::Awaited;
 use protocol::time::Time;
 use protocol::wait::{Owner, Wait};
 use protocol::{json, wait};
@@ -57,6 +59,7 @@ pub(super) struct Unpacked {
     pub(super) journal: Head,
     pub(super) events: Head,
     pub(super) receipts: Head,
+    pub(super) signals: u32,
     pub(super) log_lines: u32,
     pub(super) budget: Budget,
     pub(super) clocks: Clocks,
@@ -76,7 +79,11 @@ pub(super) fn write(rows: &Rows, db: &Connection, names: &Names) -> Result<Vec<u
     for head in [run.journal, run.events, run.receipts] {
         write_head(w, head);
     }
-    w.uint(run.log_lines).uint(run.budget.calls).uint(run.budget.active_us).uint(run.budget.body_bytes);
+    w.uint(run.signals)
+        .uint(run.log_lines)
+        .uint(run.budget.calls)
+        .uint(run.budget.active_us)
+        .uint(run.budget.body_bytes);
     write_clocks(w, &run.clocks);
     w.time(run.since).maybe(run.started_at, |w, at| w.time(at)).byte(run.continuations);
     w.maybe(run.pause.as_ref(), write_pause);
@@ -107,6 +114,7 @@ pub(super) fn read(reader: &mut Reader<'_>, run: RunId, columns: Columns) -> Res
         journal: read_head(reader)?,
         events: read_head(reader)?,
         receipts: read_head(reader)?,
+        signals: reader.u32()?,
         log_lines: reader.u32()?,
         budget: Budget { calls: reader.u32()?, active_us: reader.uint()?, body_bytes: reader.uint()? },
         clocks: read_clocks(reader)?,
@@ -206,9 +214,13 @@ fn read_failure(reader: &mut Reader<'_>) -> Result<Failure, Malformed> {
 
 fn write_wait(writer: &mut Writer, wait: &Wait) {
     writer.id(wait.id);
-    match wait.owner {
-        Owner::Approval(approval) => _ = writer.byte(0).id(approval),
+    match &wait.owner {
+        Owner::Approval(approval) => _ = writer.byte(0).id(*approval),
         Owner::Timer(_) => _ = writer.byte(1),
+        Owner::Signal(awaited) => {
+            writer.byte(2).text(&awaited.name);
+            writer.maybe(awaited.schema.as_ref(), |w, schema| w.text(schema.as_str()));
+        }
     }
     writer.id(wait.call);
     match wait.state {
@@ -224,6 +236,7 @@ fn read_wait(reader: &mut Reader<'_>, run: RunId) -> Result<Wait, Malformed> {
     let owner = match reader.byte()? {
         0 => Owner::Approval(reader.id()?),
         1 => Owner::Timer(id),
+        2 => Owner::Signal(Arc::new(read_awaited(reader)?)),
         _ => return Err(Malformed("an owner")),
     };
     let call = reader.id()?;
@@ -234,6 +247,12 @@ fn read_wait(reader: &mut Reader<'_>, run: RunId) -> Result<Wait, Malformed> {
         _ => return Err(Malformed("a state of a wait")),
     };
     Ok(Wait { id, run, owner, call, state, since: reader.time()?, due_at: reader.maybe(Reader::time)? })
+}
+
+fn read_awaited(reader: &mut Reader<'_>) -> Result<Awaited, Malformed> {
+    let name = reader.text()?.to_owned();
+    let schema = reader.maybe(|r| json::Canonical::from_stored(r.bytes()?).ok_or(Malformed("canonical JSON")))?;
+    Ok(Awaited { name, schema })
 }
 
 impl Unpacked {

@@ -12,7 +12,8 @@ use protocol::call::Call;
 use protocol::command::{Admit, Command, KnownKey, Renew, Renewed, Subject};
 use protocol::decide::{self, Loaded};
 use protocol::digest::Digest;
-use protocol::id::{ApprovalId, CallId, RunId};
+use protocol::id::{ApprovalId, CallId, RunId, WaitId};
+use protocol::json::Canonical;
 use protocol::registry::Registry;
 use protocol::rows::{Change, Debt, Rows, Set};
 use protocol::run::{Body, Run, Status};
@@ -27,7 +28,7 @@ use super::pack::Packs;
 use super::recent::Recent;
 use super::run::Stored;
 use super::state::Live;
-use super::{admission, approval, body, call, event, journal, obligation, recent, removed, run, timer};
+use super::{admission, approval, body, call, event, journal, obligation, recent, removed, run, signal, timer};
 use crate::error::Corrupt;
 
 pub(super) struct Tables<'c> {
@@ -38,6 +39,7 @@ pub(super) struct Tables<'c> {
     approval: approval::Table<'c>,
     call: call::Table<'c>,
     obligation: obligation::Table<'c>,
+    signal: signal::Table<'c>,
     admission: admission::Table<'c>,
     event: event::Table<'c>,
     journal: journal::Table<'c>,
@@ -89,6 +91,7 @@ impl<'c> Tables<'c> {
             approval: approval::Table::prepare(db)?,
             call: call::Table::prepare(db)?,
             obligation: obligation::Table::prepare(db)?,
+            signal: signal::Table::prepare(db)?,
             admission: admission::Table::prepare(db)?,
             event: event::Table::prepare(db)?,
             journal: journal::Table::prepare(db)?,
@@ -109,8 +112,19 @@ impl<'c> Tables<'c> {
                     let HeldKind::Run { n, .. } = held.kind else { return Ok((Loaded::Rows(rows), held)) };
                     Ok((Loaded::Old { rows, hold: removed::hold(self.db, n)? }, held))
                 }
-                (Some(loaded), _) => Ok(loaded),
+                (Some((loaded, held)), _) => Ok((self.with_payloads(command, loaded, held)?, held)),
                 (None, _) => Ok(nothing),
+            },
+            Subject::Signal(run, id) => match self.load_run(run, None)? {
+                Some((loaded, held)) => Ok((self.with_signals(loaded, held, id, None)?, held)),
+                None => Ok(nothing),
+            },
+            Subject::Wait(wait, id) => match self.signal.run_of(wait)? {
+                Some(n) => {
+                    let (loaded, held) = self.load_owner(n, None)?;
+                    Ok((self.with_signals(loaded, held, id, Some(wait))?, held))
+                }
+                None => Ok(nothing),
             },
             Subject::Approval(id) => {
                 if let Some(run) = self.recent.run_of(id) {
@@ -140,6 +154,37 @@ impl<'c> Tables<'c> {
             Some(stored) => self.load_rows(stored, named).map(Some),
             None => Ok(None),
         }
+    }
+
+    /// The signals that a command names, beside those that are kept.
+    fn with_signals(&mut self, loaded: Loaded, held: Held, id: &str, wait: Option<WaitId>) -> Result<Loaded, Fault> {
+        let (Loaded::Rows(mut rows), HeldKind::Run { n, .. }) = (loaded, held.kind) else {
+            return Err(Fault::Broken("a signal is sent to a run".to_owned()));
+        };
+        let named = self.signal.named(n, rows.run.id, id, wait)?;
+        let kept = rows.signals.iter().filter(|kept| named.iter().all(|named| named.n != kept.n)).cloned();
+        rows.signals = Set::load(kept.chain(named.iter().cloned()).collect::<Vec<_>>());
+        Ok(Loaded::Rows(rows))
+    }
+
+    /// What kept signals say, where the command makes waits that may take them.
+    fn with_payloads(&mut self, command: &Command, mut loaded: Loaded, held: Held) -> Result<Loaded, Fault> {
+        let Command::Hop(hop) = command else { return Ok(loaded) };
+        if let (Loaded::Rows(rows), HeldKind::Run { n, .. }, false) =
+            (&mut loaded, held.kind, hop.progress.signals.is_empty())
+        {
+            let run = rows.run.id;
+            if rows.signals.iter().next().is_some() {
+                self.body.flush()?;
+            }
+            for signal in rows.signals.iter() {
+                let digest = signal.payload.digest;
+                // One that cannot be read fits no wait that asks for something.
+                let text = body::of_run(self.db, n, run, digest)?.and_then(|bytes| Canonical::from_stored(&bytes));
+                rows.payloads.extend(text.map(|text| (digest, text)));
+            }
+        }
+        Ok(loaded)
     }
 
     /// What is at hand is what is stored.
@@ -213,7 +258,7 @@ impl<'c> Tables<'c> {
     }
 
     fn load_rows(&mut self, stored: Stored, named: Option<ApprovalId>) -> Result<(Loaded, Held), Fault> {
-        let Stored { n, live, stopping, run } = stored;
+        let Stored { n, live, stopping, kept, run } = stored;
         let Live { waits, approvals: questions, calls: open } = live;
         let mut calls = Vec::with_capacity(open.len());
         for id in open {
@@ -237,6 +282,7 @@ impl<'c> Tables<'c> {
             }
         }
         let obligations = if stopping { self.obligation.open(n, run.id)? } else { Vec::new() };
+        let signals = if kept { self.signal.kept(n, run.id)? } else { Vec::new() };
         let held = Held::of(n, &run);
         let rows = Rows {
             run,
@@ -244,6 +290,8 @@ impl<'c> Tables<'c> {
             approvals: Set::load(approvals),
             calls: Set::load(calls),
             obligations: Set::load(obligations),
+            signals: Set::load(signals),
+            payloads: Vec::new(),
         };
         Ok((Loaded::Rows(Box::new(rows)), held))
     }
@@ -277,6 +325,10 @@ impl<'c> Tables<'c> {
         };
         for (wait, mark) in rows.waits.dirty() {
             self.timer.save(wait, mark, n)?;
+            self.signal.save_wait(wait, mark, n)?;
+        }
+        for (signal, mark) in rows.signals.dirty() {
+            self.signal.save(signal, mark, n)?;
         }
         let mut receipts = 0;
         for (call, mark) in rows.calls.dirty() {

@@ -29,6 +29,7 @@ fn child() {
                 loop {
                     let (run, _) = world.parked().await;
                     assert!(world.pause(run.id, true).await);
+                    world.send(world.named(run.id, "paid"), "k", "1").await.unwrap();
                     say(&format!("parked {}", run.id));
                 }
             });
@@ -71,7 +72,7 @@ async fn everything_is_whole(home: &Home, told: &[RunId]) {
     assert_eq!(ledger.check().await.unwrap().faults, Vec::<String>::new());
     for id in told {
         let run = ledger.run(*id).await.unwrap().expect("what was answered is there");
-        assert!(run.status().is_parked() && run.pause.is_some());
+        assert!(run.status().is_parked() && run.pause.is_some() && run.signals == 1);
     }
     let runs = ledger.runs(stasis_store::RunFilter::default(), None, 100_000).await.unwrap();
     assert!(runs.faults.is_empty());

@@ -70,8 +70,8 @@ fn stored(change: Change) -> Decision {
 
 /// A stopping run takes outcomes of calls in flight and the acknowledgement of its hop, and nothing else.
 fn stopping(hop: Hop, rows: Box<Rows>, cx: &mut Cx<'_>) -> Decision {
-    let Progress { entries, asks, timers, .. } = &hop.progress;
-    let only_outcomes = entries.is_empty() && asks.is_empty() && timers.is_empty();
+    let Progress { entries, asks, timers, signals, .. } = &hop.progress;
+    let only_outcomes = entries.is_empty() && asks.is_empty() && timers.is_empty() && signals.is_empty();
     let status = rows.run.status();
     let acknowledges = match hop.act {
         Act::Record if only_outcomes => false,

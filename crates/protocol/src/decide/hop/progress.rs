@@ -5,8 +5,8 @@
 use crate::approval::{self, Approval, Binding};
 use crate::call::{self, Applied, OutcomeStatus, State};
 use crate::code::Code;
-use crate::command::{Ask, Concluded, Conclusion, Progress};
-use crate::decide::{Cx, settle, step};
+use crate::command::{Ask, AwaitSignal, Concluded, Conclusion, Progress};
+use crate::decide::{Cx, settle, signal, step};
 use crate::event::{Facts, Kind};
 use crate::journal::{Entry, Row};
 use crate::refusal::Refusal;
@@ -38,6 +38,9 @@ pub(super) fn apply(change: &mut Change, progress: Progress, cx: &mut Cx<'_>) ->
     }
     for call in progress.engine_calls {
         enter_own(change, call);
+    }
+    for wait in progress.signals {
+        await_signal(change, wait, cx)?;
     }
     for wait in progress.timers {
         open_timer(change, wait, cx)?;
@@ -117,7 +120,7 @@ pub(in crate::decide) fn publish(change: &mut Change, ask: Ask, cx: &Cx<'_>) -> 
     let open =
         call.approval.and_then(|id| change.rows.approvals.get(id)).is_some_and(|a| a.is_pending() || a.is_open_yes());
     let askable = match call.state {
-        State::Entered | State::Asked => !settles && !open,
+        State::Entered | State::Asked => !settles && !open && !has_ended(change, ask.call),
         State::Ambiguous(_) => settles && call.settle.is_none(),
         State::Dispatched(_) | State::Ended(_) => false,
     };
@@ -202,12 +205,50 @@ pub(in crate::decide) fn publish(change: &mut Change, ask: Ask, cx: &Cx<'_>) -> 
     Ok(())
 }
 
+/// Whether a signal or a time has ended the call's waiting already. A question that is asked anew has its old wait still.
+fn has_ended(change: &Change, call: crate::id::CallId) -> bool {
+    let told = |wait: &&Wait| wait.call == call && wait.is_ended() && !matches!(wait.owner, Owner::Approval(_));
+    change.rows.waits.iter().any(|wait| told(&wait))
+}
+
+/// Opens a wait for a signal. The oldest kept one that fits ends it at once.
+fn await_signal(change: &mut Change, asked: AwaitSignal, cx: &Cx<'_>) -> Result<(), Refusal> {
+    let Some(call) = change.rows.calls.edit(asked.call) else {
+        return Err(Refusal::new(Code::NotFound, format!("there is no open call {}", asked.call)));
+    };
+    if call.state == State::Entered {
+        call.state = State::Asked;
+    }
+    // A kept signal for one of its rivals came first.
+    if has_ended(change, asked.call) {
+        return Ok(());
+    }
+    let (id, call) = (asked.wait, asked.call);
+    let facts = Facts::new().with("wait", id).with("call", call).with("name", &asked.awaited.name);
+    change.rows.waits.add(Wait {
+        id,
+        run: change.run().id,
+        owner: Owner::Signal(asked.awaited),
+        call,
+        state: wait::State::Live,
+        since: cx.now,
+        due_at: None,
+    });
+    change.event(Kind::WaitOpened, facts);
+    signal::take_kept(change, id);
+    Ok(())
+}
+
 /// A timer is its own owner; its due time is fixed now.
 fn open_timer(change: &mut Change, timer: crate::command::Timer, cx: &Cx<'_>) -> Result<(), Refusal> {
     let due_at = match timer.due {
         crate::command::Due::In(span) => cx.now + span,
         crate::command::Due::At(at) => at,
     };
+    // What it would limit has ended already.
+    if has_ended(change, timer.call) {
+        return Ok(());
+    }
     let Some(call) = change.rows.calls.edit(timer.call) else {
         return Err(Refusal::new(Code::NotFound, format!("there is no open call {}", timer.call)));
     };
@@ -220,17 +261,17 @@ fn open_timer(change: &mut Change, timer: crate::command::Timer, cx: &Cx<'_>) ->
         run: change.run().id,
         owner: Owner::Timer(timer.wait),
         call: timer.call,
-        state: if cx.now >= due_at {
-            wait::State::Ended { outcome: crate::digest::Digest::of(timer.wait.to_string()) }
-        } else {
-            wait::State::Live
-        },
+        state: wait::State::Live,
         since: cx.now,
         due_at: Some(due_at),
     };
     let (id, call) = (wait.id, wait.call);
     change.rows.waits.add(wait);
     change.event(Kind::WaitOpened, Facts::new().with("wait", id).with("call", call).with("due_at", due_at));
+    // Due already: it has ended as it begins.
+    if cx.now >= due_at {
+        step::end_wait(change, id, crate::digest::Digest::of(id.to_string()));
+    }
     Ok(())
 }
 

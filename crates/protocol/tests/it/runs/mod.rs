@@ -11,4 +11,5 @@ mod random;
 mod records;
 mod recovery;
 mod settle;
+mod signals;
 mod waits;

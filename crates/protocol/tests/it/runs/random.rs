@@ -6,11 +6,12 @@ use proptest::prelude::*;
 use protocol::approval::Verdict;
 use protocol::call::{Outcome, OutcomeStatus, RecoveryClass};
 use protocol::code::Code;
-use protocol::command::{Act, Command, Concluded, Due, Progress, Timer};
+use protocol::command::{Act, AwaitSignal, Command, Concluded, Due, Progress, Timer};
 use protocol::journal::Entry;
 use protocol::pause::Shared;
 use protocol::policy::{Obligation, OnExpiry};
 use protocol::run::{Charge, WaitMode};
+use protocol::signal::{self, Awaited};
 use protocol::tool::Effect;
 use std::time::Duration;
 
@@ -29,6 +30,19 @@ enum Move {
     Sleep {
         index: usize,
         seconds: u8,
+    },
+    /// A call waits for a signal, perhaps with a limit.
+    Await {
+        index: usize,
+        name: u8,
+        schema: bool,
+        limit: u8,
+    },
+    Send {
+        name: u8,
+        id: u8,
+        number: bool,
+        wait: bool,
     },
     Dispatch(usize),
     Conclude {
@@ -67,6 +81,10 @@ fn moves() -> impl Strategy<Value = Move> {
         6 => (any::<bool>(), 0..4_u8).prop_map(|(write, recovery)| Move::Enter { write, recovery }),
         6 => (0..4_usize, 1..3_u32, any::<bool>()).prop_map(|(index, quorum, fails)| Move::Ask { index, quorum, fails }),
         6 => (0..4_usize).prop_map(Move::Dispatch),
+        4 => (0..4_usize, 0..2_u8, any::<bool>(), 0..3_u8)
+            .prop_map(|(index, name, schema, limit)| Move::Await { index, name, schema, limit }),
+        5 => (0..2_u8, any::<u8>(), any::<bool>(), prop::bool::weighted(0.3))
+            .prop_map(|(name, id, number, wait)| Move::Send { name, id: id % 12, number, wait }),
         2 => (0..4_usize, 0..200_u8).prop_map(|(index, seconds)| Move::Sleep { index, seconds }),
         6 => (0..4_usize, 0..6_u8).prop_map(|(index, end)| Move::Conclude { index, end }),
         5 => prop_oneof![Just(WaitMode::Any), Just(WaitMode::All), Just(WaitMode::First)].prop_map(Move::Park),
@@ -112,6 +130,29 @@ fn play(world: &mut World, step: Move) {
             let Some(call) = world.calls.keys().nth(index).copied() else { return };
             let timer = Timer { wait: world.mint(), call, due: Due::In(Duration::from_secs(u64::from(seconds))) };
             drop(world.record(Progress { timers: vec![timer], ..Progress::default() }));
+        }
+        Move::Await { index, name, schema, limit } => {
+            let Some(call) = world.calls.keys().nth(index).copied() else { return };
+            let schema = schema.then(|| protocol::json::canonicalize(br#"{"type":"number"}"#).expect("JSON"));
+            let awaited = Awaited { name: format!("name {name}"), schema };
+            let signals = vec![AwaitSignal { wait: world.mint(), call, awaited: awaited.into() }];
+            let limit = Duration::from_secs(u64::from(limit.saturating_sub(1)) * 30);
+            let timer = Timer { wait: world.mint(), call, due: Due::In(limit) };
+            let timers = (!limit.is_zero()).then_some(timer).into_iter().collect();
+            drop(world.record(Progress { signals, timers, ..Progress::default() }));
+        }
+        Move::Send { name, id, number, wait } => {
+            let payload = if number { "7" } else { r#""seven""# };
+            let (name, id) = (format!("name {name}"), format!("id {id}"));
+            let known = world.signals.values().filter_map(|signal| match signal.state {
+                signal::State::Taken(wait) => Some(wait),
+                signal::State::Kept | signal::State::SetAside => None,
+            });
+            let waits: Vec<_> = world.rows().waits.iter().map(|wait| wait.id).chain(known).collect();
+            match waits.first().filter(|_| wait) {
+                Some(wait) => drop(world.send_to(*wait, &id, payload)),
+                None => drop(world.send(&name, &id, payload)),
+            }
         }
         Move::Dispatch(index) => {
             if let Some(call) = world.calls.keys().nth(index).copied() {

@@ -6,9 +6,11 @@ use protocol::approval;
 use protocol::call::{Call, OutcomeStatus, State};
 use protocol::command::Command;
 use protocol::event::{Event, Kind};
+use protocol::limits::KEPT_SIGNALS;
 use protocol::pause;
 use protocol::rows::{Rows, Set};
 use protocol::run::{Budget, Clocks, Head, Phase, Run, Status};
+use protocol::signal;
 use protocol::tool::Effect;
 use protocol::wait;
 
@@ -23,6 +25,7 @@ impl World {
         if let Some(before) = before {
             self.a_pause_holds(command, before, rows);
         }
+        self.signals_are_taken_once(rows);
         if let [.., before, after] = self.seqs[..] {
             assert!(after == before || after == before + 1);
         }
@@ -91,6 +94,40 @@ impl World {
                 assert!(open.into_iter().all(|c| c.settle.is_some() || c.effect != Effect::Write));
             }
             _ => {}
+        }
+    }
+
+    /// a wait takes one signal; no wait is open for a name of which a signal that fits is kept, and an end
+    /// keeps none.
+    fn signals_are_taken_once(&self, rows: &Rows) {
+        let taken = self.signals.values().filter_map(|signal| match signal.state {
+            signal::State::Taken(wait) => Some(wait),
+            signal::State::Kept | signal::State::SetAside => None,
+        });
+        let mut once = std::collections::BTreeSet::new();
+        assert!(taken.into_iter().all(|wait| once.insert(wait)));
+        assert!(self.signals.values().filter(|signal| signal.is_kept()).count() <= KEPT_SIGNALS);
+        let kept = |name: &str| {
+            let meant = |signal: &signal::Signal| matches!(&signal.to, signal::To::Name(to) if to == name);
+            rows.signals.iter().any(|signal| signal.is_kept() && meant(signal))
+        };
+        for wait in rows.waits.iter().filter(|wait| wait.is_open()) {
+            if let wait::Owner::Signal(awaited) = &wait.owner {
+                assert!(!kept(&awaited.name), "{wait:?} is open beside a kept signal");
+            }
+        }
+        assert!(!rows.run.status().is_final() || rows.signals.iter().next().is_none());
+        // of the waits of one call at most one has ended, and then no other is open.
+        for wait in rows.waits.iter().filter(|wait| wait.is_ended()) {
+            // A question that is asked anew has its old wait beside it until the hop takes that.
+            let asked = |wait: &wait::Wait| matches!(wait.owner, wait::Owner::Approval(_));
+            let rivals = rows.waits.iter().filter(|other| other.call == wait.call && other.id != wait.id);
+            let rivals = rivals.filter(|other| !(asked(wait) && asked(other)));
+            let settles = |other: &wait::Wait| match other.owner {
+                wait::Owner::Approval(id) => self.approvals[&id].kind() == approval::Kind::Settle,
+                wait::Owner::Timer(_) | wait::Owner::Signal(_) => false,
+            };
+            assert!(rivals.into_iter().all(|other| !other.is_open() || settles(other)), "{:?}", rows.waits);
         }
     }
 
@@ -165,6 +202,7 @@ fn substance(rows: &Rows) -> Rows {
     run.clocks = Clocks::start(run.created_at);
     run.budget = Budget::default();
     run.log_lines = 0;
+    run.signals = 0;
     run.journal = Head::default();
     Rows {
         run,
@@ -172,5 +210,7 @@ fn substance(rows: &Rows) -> Rows {
         approvals: Set::load(rows.approvals.iter().cloned()),
         calls: Set::load(rows.calls.iter().cloned()),
         obligations: Set::load(rows.obligations.iter().cloned()),
+        signals: Set::load(rows.signals.iter().cloned()),
+        payloads: Vec::new(),
     }
 }

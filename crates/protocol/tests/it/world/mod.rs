@@ -16,11 +16,13 @@ use protocol::digest::Digest;
 use protocol::event::Event;
 use protocol::id::{ApprovalId, CallId, Id, Ids};
 use protocol::journal::Entry;
+use protocol::json::Canonical;
 use protocol::limits::{Limits, WorkerSettings};
 use protocol::refusal::Refusal;
 use protocol::registry::Registry;
 use protocol::rows::{Change, Keyed, Mark, Rows, Set};
 use protocol::run::{Run, Status};
+use protocol::signal::{self, Signal};
 use protocol::time::Time;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -43,6 +45,8 @@ pub(crate) struct World {
     pub(crate) journal: Vec<Entry>,
     /// Bodies that commands brought to be stored.
     pub(crate) bodies: BTreeMap<Digest, Vec<u8>>,
+    /// Every signal that was ever taken in.
+    pub(crate) signals: BTreeMap<u32, Signal>,
     /// The seq after each command.
     pub(crate) seqs: Vec<u32>,
     /// The last change, as a store would have saved it.
@@ -65,6 +69,7 @@ impl World {
             receipts: Vec::new(),
             journal: Vec::new(),
             bodies: BTreeMap::new(),
+            signals: BTreeMap::new(),
             seqs: Vec::new(),
             last: None,
             ids: Ids::new(now, 0, 42),
@@ -142,6 +147,14 @@ impl World {
             return Loaded::Missing;
         }
         let mut rows = rows.clone();
+        rows.payloads = self.payloads(&rows);
+        match command.subject() {
+            Subject::Signal(_, id) => rows.signals = self.signals_of(|signal| signal.id == id),
+            Subject::Wait(wait, id) => {
+                rows.signals = self.signals_of(|signal| signal.id == id || signal.state == signal::State::Taken(wait));
+            }
+            Subject::New(_) | Subject::Run(_) | Subject::Approval(_) | Subject::Call(_) => {}
+        }
         if let Subject::Approval(approval) = command.subject() {
             match self.approvals.get(&approval) {
                 None => return Loaded::Missing,
@@ -156,6 +169,17 @@ impl World {
             }
         }
         Loaded::Rows(Box::new(rows))
+    }
+
+    /// Payloads of what is kept, as text.
+    fn payloads(&self, rows: &Rows) -> Vec<(Digest, Canonical)> {
+        let kept = rows.signals.iter().map(|signal| signal.payload.digest);
+        kept.map(|digest| (digest, Canonical::from_stored(&self.bodies[&digest]).expect("JSON"))).collect()
+    }
+
+    /// Kept signals and those that pass.
+    fn signals_of(&self, pass: impl Fn(&Signal) -> bool) -> Set<Signal> {
+        Set::load(self.signals.values().filter(|signal| signal.is_kept() || pass(signal)).cloned())
     }
 
     fn save(&mut self, change: Change) {
@@ -180,6 +204,12 @@ impl World {
         for (approval, _) in rows.approvals.dirty() {
             self.approvals.insert(approval.id, approval.clone());
         }
+        for (signal, mark) in rows.signals.dirty() {
+            match mark {
+                Mark::Gone => drop(self.signals.remove(&signal.n)),
+                Mark::Loaded | Mark::Changed | Mark::New => drop(self.signals.insert(signal.n, signal.clone())),
+            }
+        }
         self.events.extend(events);
         self.receipts.extend(receipts);
         self.bodies.extend(bodies.into_iter().map(|new| (new.body.digest, new.bytes.to_vec())));
@@ -192,6 +222,8 @@ impl World {
             approvals: Set::load(self.approvals.values().filter(|a| open(a)).cloned()),
             calls: Set::load(self.calls.values().filter(|c| !c.is_ended()).cloned()),
             obligations: reload(&rows.obligations, |_| true),
+            signals: self.signals_of(|_| false),
+            payloads: Vec::new(),
         });
     }
 }

@@ -5,8 +5,8 @@ use protocol::approval::{Approval, Kind, Verdict};
 use protocol::call::{Applied, Call, Identity, Outcome, OutcomeStatus, RecoveryClass, State, ToolRef};
 use protocol::code::Code;
 use protocol::command::{
-    Act, Admit, Answer, Ask, Cancel, Claim, Command, Concluded, Conclusion, Decide, Edit, Hop, NewCheckpoint, PauseRun,
-    Progress, Reach, Recover, Taker,
+    Act, Admit, Answer, Ask, AwaitSignal, Cancel, Claim, Command, Concluded, Conclusion, Decide, Due, Edit, Hop,
+    NewCheckpoint, PauseRun, Progress, Reach, Recover, SendSignal, Taker, Target, Timer,
 };
 use protocol::decide::{Cx, decide_registry};
 use protocol::digest::Digest;
@@ -19,9 +19,11 @@ use protocol::refusal::Refusal;
 use protocol::registry;
 use protocol::rows::NewBody;
 use protocol::run::{Failure, Kind as RunKind, PatternRef, Run, Status, WaitMode};
+use protocol::signal::Awaited;
 use protocol::time::Time;
 use protocol::tool::Effect;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What every call here is asked with.
@@ -196,6 +198,39 @@ impl World {
             registry::Answer::Changed(changed) => Ok(changed),
             other => panic!("{other:?}"),
         }
+    }
+
+    /// A signal to a name, under an id, with a JSON payload.
+    pub(crate) fn send(&mut self, name: &str, id: &str, payload: &str) -> Result<Answer, Refusal> {
+        let to = Target::Name { run: self.run().id, name: name.to_owned() };
+        self.give(Command::Send(Box::new(self.signal(to, id, payload))))
+    }
+
+    pub(crate) fn send_to(&mut self, wait: WaitId, id: &str, payload: &str) -> Result<Answer, Refusal> {
+        self.give(Command::Send(Box::new(self.signal(Target::Wait(wait), id, payload))))
+    }
+
+    pub(crate) fn signal(&self, to: Target, id: &str, payload: &str) -> SendSignal {
+        let text = canonicalize(payload.as_bytes()).expect("JSON");
+        let by = caller(person("ana"));
+        SendSignal { by, to, id: id.to_owned(), payload: args(text.as_str()), text, taker: None }
+    }
+
+    /// A call that waits for a signal, in the hop that made it; with a limit, if there is one.
+    pub(crate) fn awaits(&mut self, name: &str, schema: Option<&str>, limit: Option<Duration>) -> (CallId, WaitId) {
+        let call = self.call(Effect::Read, RecoveryClass::Retry);
+        let (id, wait) = (call.id, self.mint::<WaitId>());
+        let schema = schema.map(|schema| canonicalize(schema.as_bytes()).expect("JSON"));
+        let awaited = Arc::new(Awaited { name: name.to_owned(), schema });
+        let timers = limit.map(|limit| Timer { wait: self.mint(), call: id, due: Due::In(limit) });
+        let progress = Progress {
+            entries: vec![Entry::Call(Box::new(call))],
+            signals: vec![AwaitSignal { wait, call: id, awaited }],
+            timers: timers.into_iter().collect(),
+            ..Progress::default()
+        };
+        self.record(progress).expect("it waits");
+        (id, wait)
     }
 
     pub(crate) fn recover(&mut self) -> Answer {

@@ -5,6 +5,7 @@ pub(super) mod effects;
 pub(super) mod events;
 pub(super) mod operate;
 pub(super) mod runs;
+pub(super) mod signals;
 pub(super) mod workflows;
 
 use super::problem::Refused;

@@ -200,6 +200,7 @@ pub(super) fn runs_sql(
         let open = match waiting {
             WaitingFor::Approval => run::live::APPROVAL,
             WaitingFor::Timer => run::live::TIMER,
+            WaitingFor::Signal => run::live::SIGNAL,
         };
         terms.with("r.live & ? <> 0", i64::from(open));
     }

@@ -54,7 +54,8 @@ CREATE TABLE word (
 
 -- Status: 0 queued, 1 running, 2 awaiting_hardware, 3 awaiting_consent, 4 awaiting_delegate, 5 awaiting_signal,
 -- 6 awaiting_timer, 7 cancelling, 8 failing, 9 done, 10 failed, 11 cancelled.
--- Live: 1 has waits, 2 has open obligations, 4 an approval is open, 8 a timer is open, 16 is paused itself.
+-- Live: 1 has waits, 2 has open obligations, 4 an approval is open, 8 a timer is open, 16 is paused itself, 32 a wait for a
+-- signal is open, 64 signals are kept.
 -- Columns are what a scan, a guard or an index looks at; the rest of a run is `admitted`, which never changes, and `state`,
 -- with its waits and the ids of its live calls and approvals. A claim's token is the fence.
 CREATE TABLE run (
@@ -90,7 +91,7 @@ CREATE TABLE run (
                 WHEN status IN (7, 8) THEN 1
                 ELSE claim_worker IS NULL END),
     -- R-27: a parked run has an open wait.
-    CHECK (status NOT BETWEEN 3 AND 6 OR live & 12),
+    CHECK (status NOT BETWEEN 3 AND 6 OR live & 44),
     -- R-29: an ended run has its time and nothing that could move it.
     CHECK ((status >= 9) = (finished_at IS NOT NULL)),
     CHECK (status < 9 OR live = 0)
@@ -144,6 +145,32 @@ CREATE TABLE timer (
     run INTEGER NOT NULL,
     PRIMARY KEY (due_at, wait)
 ) WITHOUT ROWID;
+
+-- Waits for signals, whatever became of them: what is sent to one is answered by its run.
+CREATE TABLE signal_wait (
+    id BLOB PRIMARY KEY,
+    run INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX signal_wait_run ON signal_wait (run);
+
+-- Signals in order of arrival; the payload is a body of the run. State: 0 kept, 1 taken by `wait`, 2 set aside. What is
+-- sent to one wait has no name. A kept one goes with the end of its run.
+CREATE TABLE signal (
+    run INTEGER NOT NULL,
+    n INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    name TEXT,
+    sender TEXT NOT NULL,
+    digest BLOB NOT NULL,
+    len INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    state INTEGER NOT NULL,
+    wait BLOB,
+    PRIMARY KEY (run, n),
+    CHECK ((state = 1) = (wait IS NOT NULL))
+) WITHOUT ROWID;
+CREATE UNIQUE INDEX signal_id ON signal (run, id);
+CREATE INDEX signal_kept ON signal (run) WHERE state = 0;
 
 -- Kind: 0 call, 1 gate, 2 settle. Status: 0 pending, 1 approved, 2 rejected, 3 expired, 4 cancelled. What a binding
 -- repeats of its run is not kept.
