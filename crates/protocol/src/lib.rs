@@ -29,6 +29,7 @@ pub mod principal;
 pub mod reading;
 pub mod refusal;
 pub mod registry;
+pub mod resource;
 pub mod rows;
 pub mod run;
 pub mod schema;

@@ -4,6 +4,7 @@ mod codes;
 mod json;
 mod plan;
 mod policy;
+mod resources;
 mod runs;
 mod schema;
 mod tools;
