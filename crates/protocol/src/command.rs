@@ -265,6 +265,10 @@ pub enum Act {
     },
     /// E-7 on every open wait, with a checkpoint; E-9 and E-3 follow where the set is satisfied already.
     Park { checkpoint: NewCheckpoint, mode: WaitMode, taker: Option<Taker> },
+    /// E-5: the hop waits for a resource; this call of its manager is counted now.
+    Hold { resource: String, checkpoint: NewCheckpoint },
+    /// E-6: the resource is warm.
+    Warm,
     /// E-8.
     HandBack { checkpoint: Option<NewCheckpoint> },
     /// E-12.
@@ -275,7 +279,7 @@ pub enum Act {
     Acknowledge,
 }
 
-/// A checkpoint to be saved in the transaction of its park.
+/// A checkpoint to be saved in the transaction of its park or hold.
 #[derive(Clone, Debug)]
 pub struct NewCheckpoint {
     pub schema: String,

@@ -13,7 +13,7 @@ use crate::delivery::Cause;
 use crate::digest::Digest;
 use crate::event::{Facts, Kind};
 use crate::rows::{Change, Rows};
-use crate::run::{Charge, Claim, Edge, Failure, Phase, Run, Status, Stop, WaitMode};
+use crate::run::{Charge, Checkpoint, Claim, Edge, Failure, Phase, Run, Status, Stop, WaitMode};
 use crate::tool::Effect;
 use crate::wait::{self, Owner, Wait};
 
@@ -70,6 +70,12 @@ fn active(change: &mut Change, reach: Reach, patience: Patience, cx: &mut Cx<'_>
         fail(change, failure, cx);
         return true;
     }
+    if !change.run().kind.is_journaled() && holds_exactly(change, &claim) {
+        if continues(change, patience, cx) {
+            step::queue(change, Edge(10), Cause::Recovery, Charge::default(), Facts::new());
+        }
+        return true;
+    }
     if !change.run().kind.is_journaled() {
         settle::unknown_outcomes(change, cx, |_| true);
         fail(change, worker_lost(None), cx);
@@ -92,6 +98,16 @@ fn active(change: &mut Change, reach: Reach, patience: Patience, cx: &mut Cx<'_>
         step::queue(change, Edge(10), Cause::Recovery, Charge::default(), Facts::new());
     }
     true
+}
+
+/// a hop in a hold saved the state it stood at with the hold, and ran nothing after that; a checkpoint of an
+/// earlier claim is that of another place.
+fn holds_exactly(change: &Change, claim: &Claim) -> bool {
+    let run = change.run();
+    let by_this_hop = |header: &Checkpoint| (header.seq, header.token) == (run.seq, claim.token);
+    run.status() == Status::AwaitingHardware
+        && run.checkpoint.as_ref().is_some_and(by_this_hop)
+        && !change.rows.calls.iter().any(Call::in_flight)
 }
 
 /// Raises the fence, so that whatever the lost worker still writes changes nothing, and charges the hop.

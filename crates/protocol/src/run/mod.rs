@@ -5,9 +5,11 @@
 //! status's variant of [`Phase`], so a parked run with a claim, or a final one without an end, cannot be written.
 
 mod clocks;
+mod hardware;
 mod status;
 
 pub use clocks::{Charge, Clock, Clocks};
+pub use hardware::{Exhausted, Hardware, InRow};
 pub use status::{Class, EDGES, Edge, Row as EdgeRow, Status, edge, legal};
 
 use crate::code::Code;
@@ -134,7 +136,7 @@ pub enum Phase {
     Queued {
         delivery: Delivery,
     },
-    /// A worker owns the hop.
+    /// A worker owns the hop. `hardware`: it waits for the resource that its budget names last, and holds no lease.
     Active {
         hardware: bool,
         claim: Claim,
@@ -235,7 +237,7 @@ pub struct Snapshot {
 }
 
 /// What a run has used, carried over all its hops (C-65, W-166, R-147).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Budget {
     /// Counted calls.
     pub calls: u32,
@@ -243,6 +245,8 @@ pub struct Budget {
     pub active_us: u64,
     /// Bytes of bodies kept for the run (W-165).
     pub body_bytes: u64,
+    /// Calls of the manager of resources; no other copy decides.
+    pub hardware: Hardware,
 }
 
 /// Settings of the workflow that a run copies at admission.

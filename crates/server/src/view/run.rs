@@ -175,14 +175,15 @@ pub(crate) fn wait_name(wait: &Wait, parts: &Parts) -> Option<String> {
 }
 
 fn budgets(row: &protocol::run::Run, limits: &Limits) -> Budgets {
+    let made = &row.budget.hardware;
     Budgets {
         calls: Budget { used: u64::from(row.budget.calls), of: u64::from(row.settings.max_calls) },
         active_ms: Budget { used: row.budget.active_us / 1_000, of: row.settings.active_limit_us / 1_000 },
         hardware: HardwareBudget {
-            total: 0,
+            total: made.total,
             of: limits.convergence_calls,
-            resource: None,
-            in_row: 0,
+            resource: made.row.as_ref().map(|row| row.resource.clone()),
+            in_row: made.row.as_ref().map_or(0, |row| row.calls),
             in_row_of: limits.convergence_in_row,
         },
     }

@@ -133,6 +133,27 @@ pub async fn a_second_checkpoint_replaces_the_first(world: World) {
     assert_eq!(world.ledger.checkpoint(run.id).await.unwrap().unwrap(), b"checkpoint 2");
 }
 
+pub async fn a_hold_and_its_counters_are_there_for_every_later_hop(world: World) {
+    let run = world.running().await;
+    let hold = |run: &protocol::run::Run, text: &str| match world.park(run, &Progress::default(), text) {
+        Act::Park { checkpoint, .. } => Act::Hold { resource: "chat:small".to_owned(), checkpoint },
+        other => panic!("{other:?}"),
+    };
+    let held = world.step(&run, Progress::default(), hold(&run, "checkpoint 1")).await.unwrap();
+    assert_eq!(held.status(), Status::AwaitingHardware);
+    assert_eq!(world.shown(run.id).await.run, held);
+    assert_eq!(world.ledger.checkpoint(run.id).await.unwrap().unwrap(), b"checkpoint 1");
+    let warm = world.step(&held, Progress::default(), Act::Warm).await.unwrap();
+    let held = world.step(&warm, Progress::default(), hold(&warm, "checkpoint 2")).await.unwrap();
+    let back = world.step(&held, Progress::default(), Act::HandBack { checkpoint: None }).await.unwrap();
+    let next = world.claim(run.id, back.seq, world.taker()).await.unwrap();
+    let made = &next.budget.hardware;
+    assert_eq!((made.total, made.in_row("chat:small")), (2, 2)); // R-145 R-147
+    assert_eq!(world.ledger.checkpoint(run.id).await.unwrap().unwrap(), b"checkpoint 2");
+    let done = world.step(&next, Progress::default(), world.finish("fine")).await.unwrap();
+    assert_eq!(world.shown(run.id).await.run.budget, done.budget);
+}
+
 pub async fn progress_is_stored_as_a_prefix(world: World) {
     let run = world.running().await;
     let (progress, _) = world.asks(&run);

@@ -58,6 +58,7 @@ macro_rules! conformance_tests {
             a_thousand_claims_are_renewed_at_once
             a_park_leaves_no_worker_and_keeps_its_checkpoint
             a_second_checkpoint_replaces_the_first
+            a_hold_and_its_counters_are_there_for_every_later_hop
             progress_is_stored_as_a_prefix
             a_verdict_returns_the_run_in_its_own_commit
             a_verdict_may_hand_the_run_to_a_worker

@@ -14,7 +14,9 @@ use protocol::digest::Digest;
 use protocol::id::{ApprovalId, CallId, RunId};
 use protocol::pause::Pause;
 use protocol::rows::Rows;
-use protocol::run::{Budget, Checkpoint, Claim, Clocks, End, Failure, Head, Parked, Phase, Status, Stop, WaitMode};
+use protocol::run::{
+    Budget, Checkpoint, Claim, Clocks, End, Failure, Hardware, Head, InRow, Parked, Phase, Status, Stop, WaitMode,
+};
 use protocol::signal::Awaited;
 use protocol::time::Time;
 use protocol::wait::{Owner, Wait};
@@ -84,6 +86,7 @@ pub(super) fn write(rows: &Rows, db: &Connection, names: &Names) -> Result<Vec<u
         .uint(run.budget.calls)
         .uint(run.budget.active_us)
         .uint(run.budget.body_bytes);
+    write_hardware(w, &run.budget.hardware);
     write_clocks(w, &run.clocks);
     w.time(run.since).maybe(run.started_at, |w, at| w.time(at)).byte(run.continuations);
     w.maybe(run.pause.as_ref(), write_pause);
@@ -116,7 +119,12 @@ pub(super) fn read(reader: &mut Reader<'_>, run: RunId, columns: Columns) -> Res
         receipts: read_head(reader)?,
         signals: reader.u32()?,
         log_lines: reader.u32()?,
-        budget: Budget { calls: reader.u32()?, active_us: reader.uint()?, body_bytes: reader.uint()? },
+        budget: Budget {
+            calls: reader.u32()?,
+            active_us: reader.uint()?,
+            body_bytes: reader.uint()?,
+            hardware: read_hardware(reader)?,
+        },
         clocks: read_clocks(reader)?,
         since: reader.time()?,
         started_at: reader.maybe(Reader::time)?,
@@ -129,6 +137,16 @@ pub(super) fn read(reader: &mut Reader<'_>, run: RunId, columns: Columns) -> Res
             calls: reader.list(Reader::id)?,
         },
     })
+}
+
+fn write_hardware(writer: &mut Writer, hardware: &Hardware) {
+    writer.uint(hardware.total).maybe(hardware.row.as_ref(), |w, row| w.text(&row.resource).uint(row.calls));
+}
+
+fn read_hardware(reader: &mut Reader<'_>) -> Result<Hardware, Malformed> {
+    let total = reader.u32()?;
+    let row = reader.maybe(|r| Ok(InRow { resource: r.text()?.to_owned(), calls: r.u32()? }))?;
+    Ok(Hardware { total, row })
 }
 
 fn write_pause<'w>(writer: &'w mut Writer, pause: &Pause) -> &'w mut Writer {

@@ -2,6 +2,7 @@
 //! row it changes nothing.
 
 mod dispatch;
+mod hold;
 mod progress;
 
 pub(super) use progress::{check_end, enter_own, publish};
@@ -45,6 +46,8 @@ pub(super) fn hop(hop: Hop, rows: Box<Rows>, cx: &mut Cx<'_>) -> Decision {
                 step::member_ended(&mut change, taker, cx);
             }
         }),
+        Act::Hold { resource, checkpoint } => hold::hold(&mut change, &resource, checkpoint, charge, cx),
+        Act::Warm => hold::warm(&mut change, charge),
         Act::HandBack { checkpoint } => hand_back(&mut change, cx, checkpoint, charge),
         Act::Finish { result } => done(&mut change, result, charge, cx),
         Act::Fail(failure) => {
@@ -109,6 +112,9 @@ fn park(
     mode: WaitMode,
     charge: Charge,
 ) -> Result<(), Refusal> {
+    if change.run().status() != Status::Running {
+        return Err(illegal(change.run(), Status::AwaitingConsent));
+    }
     if !change.run().settings.resume {
         return Err(Refusal::new(Code::ResumeDisabled, "resume disabled"));
     }

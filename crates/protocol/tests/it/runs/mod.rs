@@ -5,6 +5,7 @@ mod approvals;
 mod ends;
 mod extend;
 mod gate;
+mod hold;
 mod hops;
 mod pause;
 mod random;

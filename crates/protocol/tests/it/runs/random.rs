@@ -50,6 +50,8 @@ enum Move {
         end: u8,
     },
     Park(WaitMode),
+    Hold(bool),
+    Warm,
     HandBack,
     Finish,
     Fail,
@@ -88,6 +90,8 @@ fn moves() -> impl Strategy<Value = Move> {
         2 => (0..4_usize, 0..200_u8).prop_map(|(index, seconds)| Move::Sleep { index, seconds }),
         6 => (0..4_usize, 0..6_u8).prop_map(|(index, end)| Move::Conclude { index, end }),
         5 => prop_oneof![Just(WaitMode::Any), Just(WaitMode::All), Just(WaitMode::First)].prop_map(Move::Park),
+        3 => any::<bool>().prop_map(Move::Hold),
+        2 => Just(Move::Warm),
         1 => Just(Move::HandBack),
         1 => Just(Move::Finish),
         1 => Just(Move::Fail),
@@ -176,6 +180,12 @@ fn play(world: &mut World, step: Move) {
             let checkpoint = world.checkpoint(&progress);
             drop(world.hop(progress, Act::Park { checkpoint, mode, taker: None }));
         }
+        Move::Hold(a) => {
+            let checkpoint = world.checkpoint(&Progress::default());
+            let resource = if a { "a" } else { "b" }.to_owned();
+            drop(world.hop(Progress::default(), Act::Hold { resource, checkpoint }));
+        }
+        Move::Warm => drop(world.hop(Progress::default(), Act::Warm)),
         Move::HandBack => drop(world.hand_back()),
         Move::Finish => drop(world.finish()),
         Move::Fail => drop(world.hop(Progress::default(), Act::Fail(failure()))),
