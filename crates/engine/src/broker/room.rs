@@ -1,4 +1,5 @@
-//! Room for one more approval (step 12): what one run, one minute and one namespace may ask (C-143, C-144).
+//! Room for one more approval (step 12): what one run, one minute and one namespace may ask (C-143, C-144); and for one more
+//! wait of any kind.
 //!
 //! Past a limit nothing is published and nobody is asked: the call is denied. A store that cannot be read has no room.
 
@@ -24,6 +25,13 @@ pub(crate) struct Retry {
     retry_after_ms: Option<u64>,
 }
 
+/// Whether the run may have so many waits more; else why not. Those that wait to be opened count.
+pub(crate) fn room_for_waits(hop: &Hop, more: usize) -> Result<(), String> {
+    let pending = hop.pending.asks.len() + hop.pending.timers.len() + hop.pending.signals.len();
+    let (open, most) = (hop.waits.len() + pending + more, hop.inner.limits.open_waits as usize);
+    if open > most { Err(format!("open waits exceeded: {open} > {most}")) } else { Ok(()) }
+}
+
 /// Whether the run may ask once more. Questions that wait to be published count.
 pub(crate) async fn room(hop: &Hop) -> Result<(), Full> {
     let waiting = hop.pending.asks.len();
@@ -33,6 +41,7 @@ pub(crate) async fn room(hop: &Hop) -> Result<(), Full> {
     if open >= most {
         return Err(full(format!("open approvals of this run exceeded: {} > {most}", open + 1), None));
     }
+    room_for_waits(hop, 1).map_err(|message| full(message, None))?;
     let now = hop.inner.now();
     let asked: Vec<Time> = questions().map(|a| a.binding.created_at).filter(|at| now.since(*at) < MINUTE).collect();
     if asked.len() + waiting >= APPROVALS_A_MINUTE as usize {

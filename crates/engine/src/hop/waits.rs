@@ -4,7 +4,7 @@
 
 use super::outcome::{deny, succeed};
 use super::state::{Hop, Out};
-use crate::broker::{Awaits, wanted};
+use crate::broker::{Awaits, room_for_waits, wanted};
 use protocol::builtin;
 use protocol::call::{Applied, State};
 use protocol::code::Code;
@@ -16,8 +16,13 @@ use protocol::wait::{Owner, Wait};
 use serde::Serialize;
 use std::time::Duration;
 
-/// Makes the waits of a call; they are opened with the next commit.
+/// Makes the waits of a call; they are opened with the next commit. A call for which there is no room is denied.
 pub(super) fn open(hop: &mut Hop, call: CallId, wants: Vec<Awaits>) {
+    let limits = wants.iter().filter(|want| matches!(want, Awaits::Signal(_, Some(_)))).count();
+    if let Err(full) = room_for_waits(hop, wants.len() + limits) {
+        deny(hop, call, Code::LimitExceeded, &full, None::<()>);
+        return;
+    }
     for want in wants {
         let due = match want {
             Awaits::Timer(due) => Some(due),

@@ -127,11 +127,7 @@ pub(in crate::decide) fn publish(change: &mut Change, ask: Ask, cx: &Cx<'_>) -> 
     if !askable {
         return Err(Refusal::new(Code::AlreadyDispatched, format!("{} cannot be asked for", ask.call)));
     }
-    if change.rows.waits.iter().count() >= cx.limits.open_waits as usize {
-        let allowed = cx.limits.open_waits;
-        let detail = format!("open waits exceeded: {} > {allowed}", allowed + 1);
-        return Err(Refusal::new(Code::ApprovalUnavailable, detail));
-    }
+    room_for_a_wait(change, Code::ApprovalUnavailable, cx)?;
     let (run, now) = (change.run(), change.now);
     let lease = (!settles).then(|| ask.obligation.lease.min(crate::limits::APPROVAL_LEASE_MAX));
     // C-194: an approval never outlives its run's deadline.
@@ -205,24 +201,50 @@ pub(in crate::decide) fn publish(change: &mut Change, ask: Ask, cx: &Cx<'_>) -> 
     Ok(())
 }
 
+/// what waits for a time or a signal counts as a question does.
+fn room_for_a_wait(change: &Change, code: Code, cx: &Cx<'_>) -> Result<(), Refusal> {
+    let (open, allowed) = (change.rows.waits.iter().count(), cx.limits.open_waits as usize);
+    let detail = || format!("open waits exceeded: {} > {allowed}", open + 1);
+    if open < allowed { Ok(()) } else { Err(Refusal::new(code, detail())) }
+}
+
 /// Whether a signal or a time has ended the call's waiting already. A question that is asked anew has its old wait still.
 fn has_ended(change: &Change, call: crate::id::CallId) -> bool {
     let told = |wait: &&Wait| wait.call == call && wait.is_ended() && !matches!(wait.owner, Owner::Approval(_));
     change.rows.waits.iter().any(|wait| told(&wait))
 }
 
+/// Whether a signal or a time may be waited for by this call: all its waits open together, its question last. The
+/// question whether an effect happened stands beside the timer of the next look.
+fn may_wait(change: &mut Change, id: crate::id::CallId, time: bool) -> Result<(), Refusal> {
+    let Some(call) = change.rows.calls.edit(id) else {
+        return Err(Refusal::new(Code::NotFound, format!("there is no open call {id}")));
+    };
+    let refusal = match call.state {
+        State::Entered => {
+            call.state = State::Asked;
+            return Ok(());
+        }
+        State::Asked if call.approval.is_none() => return Ok(()),
+        // A call that waits to be looked up again stays ambiguous (C-236).
+        State::Dispatched(_) | State::Ambiguous(_) if time => return Ok(()),
+        State::Asked => Refusal::new(Code::WaitUnsafe, format!("{id} waits for a person already")),
+        State::Dispatched(_) | State::Ambiguous(_) => {
+            Refusal::new(Code::AlreadyDispatched, format!("{id} was dispatched and waits for no signal"))
+        }
+        State::Ended(_) => Refusal::new(Code::AlreadyCompleted, format!("{id} has its outcome already")),
+    };
+    Err(refusal)
+}
+
 /// Opens a wait for a signal. The oldest kept one that fits ends it at once.
 fn await_signal(change: &mut Change, asked: AwaitSignal, cx: &Cx<'_>) -> Result<(), Refusal> {
-    let Some(call) = change.rows.calls.edit(asked.call) else {
-        return Err(Refusal::new(Code::NotFound, format!("there is no open call {}", asked.call)));
-    };
-    if call.state == State::Entered {
-        call.state = State::Asked;
-    }
+    may_wait(change, asked.call, false)?;
     // A kept signal for one of its rivals came first.
     if has_ended(change, asked.call) {
         return Ok(());
     }
+    room_for_a_wait(change, Code::LimitExceeded, cx)?;
     let (id, call) = (asked.wait, asked.call);
     let facts = Facts::new().with("wait", id).with("call", call).with("name", &asked.awaited.name);
     change.rows.waits.add(Wait {
@@ -245,17 +267,12 @@ fn open_timer(change: &mut Change, timer: crate::command::Timer, cx: &Cx<'_>) ->
         crate::command::Due::In(span) => cx.now + span,
         crate::command::Due::At(at) => at,
     };
+    may_wait(change, timer.call, true)?;
     // What it would limit has ended already.
     if has_ended(change, timer.call) {
         return Ok(());
     }
-    let Some(call) = change.rows.calls.edit(timer.call) else {
-        return Err(Refusal::new(Code::NotFound, format!("there is no open call {}", timer.call)));
-    };
-    // A call that waits to be looked up again stays ambiguous (C-236).
-    if call.state == State::Entered {
-        call.state = State::Asked;
-    }
+    room_for_a_wait(change, Code::LimitExceeded, cx)?;
     let wait = Wait {
         id: timer.wait,
         run: change.run().id,
@@ -324,8 +341,8 @@ pub(in crate::decide) fn check_end(change: &Change, call: &call::Call, outcome: 
         OutcomeStatus::Ok | OutcomeStatus::Error if !dispatched => {
             let gate_question = question.is_some_and(|a| a.kind() == approval::Kind::Gate && !a.is_pending());
             let waited = change.rows.waits.iter().any(|w| w.call == call.id && w.is_ended());
-            let free = call.effect != Effect::Write && call.state == State::Entered;
-            if free || gate_question || (call.approval.is_none() && waited) {
+            let free = call.state == State::Entered || gate_question || (call.approval.is_none() && waited);
+            if free && call.effect != Effect::Write {
                 Ok(())
             } else {
                 Err(Refusal::new(Code::NotDispatched, format!("{} never passed its dispatch gate", call.id)))

@@ -1,14 +1,17 @@
 //! Signals and timers: what is kept, what is taken, and by whom (runs.md section 10).
 
 use crate::world::{World, caller, ok, person};
+use protocol::call::RecoveryClass;
 use protocol::code::Code;
-use protocol::command::{Act, Answer, Command, Progress, Target};
+use protocol::command::{Act, Answer, AwaitSignal, Command, Due, Progress, Target, Timer};
 use protocol::id::WaitId;
+use protocol::journal::Entry;
 use protocol::limits::{KEPT_SIGNAL_BYTES, KEPT_SIGNALS};
 use protocol::principal::{Principal, Right, Rights};
 use protocol::refusal::Refusal;
 use protocol::run::Status;
-use protocol::signal::State;
+use protocol::signal::{Awaited, State};
+use protocol::tool::Effect;
 use protocol::wait;
 use std::time::Duration;
 
@@ -161,7 +164,7 @@ fn a_run_that_cannot_use_a_signal_refuses_it() {
         let send = protocol::command::SendSignal { by: caller(foreign.clone()), ..world.signal(to, "a", "1") };
         assert_eq!(code(world.give(Command::Send(Box::new(send)))), Code::NotFound); // R-240 R-12
     }
-    world.in_flight(protocol::call::RecoveryClass::Manual);
+    world.in_flight(RecoveryClass::Manual);
     world.cancel();
     assert_eq!(world.status(), Status::Cancelling);
     assert_eq!(code(world.send("paid", "a", "1")), Code::RunStopping);
@@ -201,6 +204,40 @@ fn of_a_signal_and_its_limit_exactly_one_ends() {
             assert_eq!(world.run().seq, u32::from(parked)); // one return
         }
     }
+}
+
+#[test]
+fn waits_for_signals_and_times_count_among_the_open_waits() {
+    let mut world = World::running();
+    for _ in 0..127 {
+        world.awaits("paid", None, Some(MINUTE));
+    }
+    world.awaits("paid", None, None);
+    let timer = |world: &mut World| {
+        let call = world.call(Effect::Read, RecoveryClass::Retry);
+        let timers = vec![Timer { wait: world.mint(), call: call.id, due: Due::In(MINUTE) }];
+        world.record(Progress { entries: vec![Entry::Call(Box::new(call))], timers, ..Progress::default() })
+    };
+    timer(&mut world).expect("the 256th");
+    let full = timer(&mut world).expect_err("one more");
+    assert_eq!((full.code, full.detail.as_str()), (Code::LimitExceeded, "open waits exceeded: 257 > 256")); // R-179 R-382
+    world.park().expect("R-179: a set of 256");
+    world.send("paid", "a", "1").expect("taken");
+    assert_eq!(world.rows().waits.iter().count(), 255); // its limit went with it
+    assert!(world.is_at(Status::Queued, 1));
+}
+
+#[test]
+fn a_signal_is_no_leave_for_an_effect() {
+    let mut world = World::running();
+    let call = world.call(Effect::Write, RecoveryClass::Manual);
+    let (id, wait) = (call.id, world.mint());
+    let awaited = Awaited { name: "paid".to_owned(), schema: None };
+    let signals = vec![AwaitSignal { wait, call: id, awaited: awaited.into() }];
+    let entries = vec![Entry::Call(Box::new(call))];
+    world.record(Progress { entries, signals, ..Progress::default() }).expect("it waits");
+    world.send("paid", "a", "1").expect("taken");
+    assert_eq!(code(world.end(id, ok())), Code::NotDispatched); // C-88
 }
 
 #[test]
