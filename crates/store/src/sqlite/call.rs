@@ -1,15 +1,14 @@
-//! The table `call`: tool calls, which are also the journal's `call` entries, each with its receipts.
+//! The table `call`: tool calls, which are also the journal's `call` entries, and which receipts they have.
 //!
-//! A call has at most two: the one of its end, or one that it was ambiguous and one that settles it. A receipt that is
-//! there is never written again (C-125).
+//! A call has at most two: the one of its end, or one that it was ambiguous and one that settles it. One that it has is
+//! never written again (C-125).
 
 use protocol::call::{
     Applied, Call, Gate, Identity, Outcome, OutcomeStatus, Receipt, RecoveryClass, Scope, State, ToolRef,
 };
 use protocol::code::Code;
 use protocol::digest::Digest;
-use protocol::id::{CallId, ReceiptId, RunId};
-use protocol::json::Packed;
+use protocol::id::{CallId, RunId};
 use protocol::rows::Mark;
 use protocol::tool::Effect;
 use rusqlite::{Connection, OptionalExtension, Row, Statement, params};
@@ -122,36 +121,6 @@ fn read_outcome(reader: &mut Reader<'_>, gate: Option<Gate>) -> Result<Outcome, 
     Ok(Outcome { status, code, applied, body: reader.maybe(Reader::body)?, gate, at: reader.time()? })
 }
 
-/// The receipts of a row of `id, receipt, settled`.
-pub(super) fn read_receipts(row: &Row<'_>, run: RunId) -> Result<Vec<Receipt>, Fault> {
-    let mut f = Fields::new(row, "call");
-    f.named(run);
-    let call: CallId = f.id("id")?;
-    f.named(call);
-    let mut receipts = Vec::new();
-    for field in ["receipt", "settled"] {
-        if let Some(bytes) = f.maybe_blob(field)? {
-            receipts.push(f.packed(bytes, field, RECEIPT, |reader| read_receipt(reader, run, call))?);
-        }
-    }
-    Ok(receipts)
-}
-
-const RECEIPT: u8 = 1;
-
-fn write_receipt(receipt: &Receipt) -> Vec<u8> {
-    let record = receipt.record.as_bytes();
-    let mut writer = Writer::with_capacity(80 + record.len());
-    writer.byte(RECEIPT).uint(receipt.n).digest(receipt.id.digest()).digest(receipt.digest).bytes(record);
-    writer.done()
-}
-
-fn read_receipt(reader: &mut Reader<'_>, run: RunId, call: CallId) -> Result<Receipt, Malformed> {
-    let (n, id, digest) = (reader.u32()?, ReceiptId::new(reader.digest()?), reader.digest()?);
-    let record = Packed::from_stored(reader.bytes()?).ok_or(Malformed("packed canonical JSON"))?;
-    Ok(Receipt { run, call, n, id, digest, record })
-}
-
 pub(super) fn write_identity(writer: &mut Writer, identity: &Identity) {
     writer.byte(number(&identity.scope, &SCOPES) as u8).uint(identity.n);
 }
@@ -160,6 +129,10 @@ pub(super) fn read_identity(reader: &mut Reader<'_>) -> Result<Identity, Malform
     let scope = SCOPES.get(usize::from(reader.byte()?)).cloned().ok_or(Malformed("a scope"))?;
     Ok(Identity { scope, n: reader.u32()? })
 }
+
+/// The bits of the column `receipts`: of the call's end, or that it was ambiguous; and the one that settles it.
+const FIRST: u8 = 1;
+const SETTLING: u8 = 2;
 
 /// A new call on its way.
 struct Waiting {
@@ -170,19 +143,18 @@ struct Waiting {
     effect: Effect,
     gated: bool,
     document: Vec<u8>,
-    receipt: Option<Vec<u8>>,
-    settled: Option<Vec<u8>>,
+    receipts: u8,
 }
 
 impl append::Row for Waiting {
-    const COLUMNS: usize = 9;
+    const COLUMNS: usize = 8;
     const INSERT: &'static str =
-        "INSERT OR FAIL INTO call (id, run, position, state, effect, gated, document, receipt, settled)";
+        "INSERT OR FAIL INTO call (id, run, position, state, effect, gated, document, receipts)";
 
     fn bind(&self, values: &mut Values<'_, '_>) -> rusqlite::Result<()> {
         values.value(self.id.as_bytes())?.value(self.run)?.value(self.position)?.value(self.state)?;
         values.value(number(&self.effect, &EFFECTS))?.value(self.gated)?.value(&self.document)?;
-        values.value(&self.receipt)?.value(&self.settled).map(drop)
+        values.value(self.receipts).map(drop)
     }
 }
 
@@ -198,9 +170,8 @@ impl<'c> Table<'c> {
             by_id: db.prepare(&format!("SELECT {COLUMNS} FROM call c WHERE c.id = ?1 AND c.run = ?2"))?,
             new: Appender::prepare(db)?,
             update: db.prepare(
-                "UPDATE OR FAIL call SET state = ?1, gated = ?2, document = ?3, receipt = coalesce(receipt, ?4),
-                 settled = coalesce(settled, ?5)
-                 WHERE id = ?6 AND (?4 IS NULL OR receipt IS NULL) AND (?5 IS NULL OR settled IS NULL)",
+                "UPDATE OR FAIL call SET state = ?1, gated = ?2, document = ?3, receipts = receipts | ?4
+                 WHERE id = ?5 AND receipts & ?4 = 0",
             )?,
         })
     }
@@ -226,7 +197,7 @@ impl<'c> Table<'c> {
         self.new.forget();
     }
 
-    /// Saves a call with the receipts that were written for it.
+    /// Saves a call of which these receipts were written.
     pub(super) fn save<'r>(
         &mut self,
         (call, mark): (&Call, Mark),
@@ -235,13 +206,14 @@ impl<'c> Table<'c> {
         db: &Connection,
         names: &Names,
     ) -> Result<(), Fault> {
-        let (mut receipt, mut settled) = (None, None);
-        for written in receipts {
-            let first = call.receipt.is_none_or(|ambiguous| ambiguous == written.digest);
-            let slot = if first { &mut receipt } else { &mut settled };
-            if slot.replace(write_receipt(written)).is_some() {
+        let mut written = 0;
+        for receipt in receipts {
+            let first = call.receipt.is_none_or(|ambiguous| ambiguous == receipt.digest);
+            let kind = if first { FIRST } else { SETTLING };
+            if written & kind != 0 {
                 return Err(Fault::Broken(format!("{} has two receipts of one kind", call.id)));
             }
+            written |= kind;
         }
         let state = match &call.state {
             State::Entered => 0,
@@ -257,14 +229,15 @@ impl<'c> Table<'c> {
             Mark::Gone => Err(Fault::Broken(format!("{id} would be deleted"))),
             Mark::Changed => {
                 self.new.flush_if(|row| row.id == id)?;
-                match self.update.execute(params![state, gated, document, receipt, settled, id.as_bytes()])? {
+                match self.update.execute(params![state, gated, document, written, id.as_bytes()])? {
                     1 => Ok(()),
                     _ => Err(Fault::Broken(format!("{id} is not there as it was"))),
                 }
             }
             Mark::New => {
                 let Call { position, effect, .. } = *call;
-                self.new.push(Waiting { id, run: n, position, state, effect, gated, document, receipt, settled });
+                let receipts = written;
+                self.new.push(Waiting { id, run: n, position, state, effect, gated, document, receipts });
                 Ok(())
             }
         }

@@ -1,8 +1,9 @@
-//! The table `event`: the timeline, one packed row a command, in order of commit.
+//! The table `event`: the timeline, one packed row a command, in order of commit, with the receipts of that command.
 //!
 //! A pack holds the digest before its first event and, for each event, kind, facts and digest. The digests are the ones
 //! that were computed when the events were written, so a reader that recomputes them finds what was altered.
 
+use protocol::call::Receipt;
 use protocol::event::{Event, Kind};
 use protocol::id::RunId;
 use protocol::json::Packed;
@@ -12,6 +13,7 @@ use rusqlite::{Connection, Row};
 use super::append::{self, Appender, Values};
 use super::codec::{Malformed, Reader, Writer};
 use super::fault::{Fault, Fields};
+use super::receipt;
 
 /// The columns that [`read`] reads, of the table or alias `e`.
 pub(super) const COLUMNS: &str = "e.n, e.first, e.at, e.pack";
@@ -134,14 +136,16 @@ struct Waiting {
     first: u32,
     at: Time,
     pack: Vec<u8>,
+    receipts: Option<Vec<u8>>,
 }
 
 impl append::Row for Waiting {
-    const COLUMNS: usize = 4;
-    const INSERT: &'static str = "INSERT OR FAIL INTO event (run, first, at, pack)";
+    const COLUMNS: usize = 5;
+    const INSERT: &'static str = "INSERT OR FAIL INTO event (run, first, at, pack, receipts)";
 
     fn bind(&self, values: &mut Values<'_, '_>) -> rusqlite::Result<()> {
-        values.value(self.run)?.value(self.first)?.value(self.at.as_micros())?.value(&self.pack).map(drop)
+        values.value(self.run)?.value(self.first)?.value(self.at.as_micros())?;
+        values.value(&self.pack)?.value(&self.receipts).map(drop)
     }
 }
 
@@ -154,15 +158,21 @@ impl<'c> Table<'c> {
         Ok(Table { rows: Appender::prepare(db)? })
     }
 
-    /// All events of one command: consecutive, of one run and one time.
-    pub(super) fn append(&mut self, n: i64, events: &[Event]) -> Result<(), Fault> {
-        let Some(first) = events.first() else { return Ok(()) };
+    /// All events of one command: consecutive, of one run and one time; and its receipts.
+    pub(super) fn append(&mut self, n: i64, events: &[Event], receipts: &[Receipt]) -> Result<(), Fault> {
+        let Some(first) = events.first() else {
+            return match receipts.first() {
+                None => Ok(()),
+                Some(receipt) => Err(Fault::Broken(format!("no event tells of a receipt of {}", receipt.call))),
+            };
+        };
         let chained =
             events.windows(2).all(|w| w[1].prev == w[0].digest && w[1].seq == w[0].seq + 1 && w[1].at == w[0].at);
         if !chained {
             return Err(Fault::Broken(format!("the events of {} are not a chain", first.run)));
         }
-        self.rows.push(Waiting { run: n, first: first.seq, at: first.at, pack: pack(events) });
+        let (pack, receipts) = (pack(events), receipt::write(receipts));
+        self.rows.push(Waiting { run: n, first: first.seq, at: first.at, pack, receipts });
         Ok(())
     }
 

@@ -21,6 +21,7 @@ mod open;
 mod pack;
 mod packed;
 mod read;
+mod receipt;
 mod recent;
 mod registry;
 mod removed;

@@ -367,7 +367,7 @@ impl<'c> Tables<'c> {
     }
 
     fn save_appended(&mut self, change: &Change, n: i64) -> Result<(), Fault> {
-        self.event.append(n, &change.events)?;
+        self.event.append(n, &change.events, &change.receipts)?;
         for row in &change.journal {
             self.journal.entry(n, row);
         }

@@ -7,7 +7,7 @@ use protocol::journal::Entry;
 use protocol::rows::LogLine;
 use rusqlite::params;
 
-use super::super::{body, call, fault::Fault, journal};
+use super::super::{body, fault::Fault, journal, receipt};
 use super::Reader;
 
 impl Reader<'_> {
@@ -67,10 +67,9 @@ impl Reader<'_> {
     /// In order of commit.
     pub(crate) fn receipts(self, run: RunId) -> Result<Option<Vec<Receipt>>, Fault> {
         let Some(n) = self.n(run)? else { return Ok(None) };
-        let sql = "SELECT id, receipt, settled FROM call WHERE run = ?1";
-        let mut receipts = self.all(sql, n, |row| call::read_receipts(row, run))?.concat();
-        receipts.sort_by_key(|receipt| receipt.n);
-        Ok(Some(receipts))
+        let columns = receipt::COLUMNS;
+        let sql = format!("SELECT {columns} FROM event e WHERE e.run = ?1 AND e.receipts NOT NULL ORDER BY e.first");
+        Ok(Some(self.all(&sql, n, |row| receipt::read(row, run))?.concat()))
     }
 
     /// Lines of the program's log after line `after`.

@@ -4,7 +4,7 @@
 -- the outside. What a run pins and never changes stands once, in `pin`, `requester`, `tool_ref`, `rule` and `word`.
 -- Every index that a scan uses covers live rows only, so what is parked or over costs nothing.
 -- A column stands alone where a query, a guard or an index looks at it. What nothing looks into is one value in the store's
--- binary form, which opens with a version: `settings`, `admitted`, `state`, `document`, `receipt`, `settled`, `pack`, `entry`.
+-- binary form, which opens with a version: `settings`, `admitted`, `state`, `document`, `pack`, `receipts`, `entry`.
 -- A body is named in it by 36 bytes: its SHA-256, then its length as four bytes, little end first.
 -- Times are microseconds since the Unix epoch.
 
@@ -196,7 +196,7 @@ BEGIN
 END;
 
 -- State: 0 entered, 1 asked, 2 dispatched, 3 ambiguous, 4 ended. Effect: 0 pure, 1 read, 2 write. Gated: it passed its
--- dispatch gate. Receipt: of its end, or that it was ambiguous; settled: the one that settles it.
+-- dispatch gate. Receipts: bit 1 for the one of its end, or that it was ambiguous; bit 2 for the one that settles it.
 CREATE TABLE call (
     id BLOB PRIMARY KEY,
     run INTEGER NOT NULL,
@@ -205,8 +205,7 @@ CREATE TABLE call (
     effect INTEGER NOT NULL,
     gated INTEGER NOT NULL,
     document BLOB NOT NULL,
-    receipt BLOB,
-    settled BLOB,
+    receipts INTEGER NOT NULL,
     CHECK (state NOT IN (2, 3) OR gated)
 ) WITHOUT ROWID;
 CREATE INDEX call_run ON call (run);
@@ -235,13 +234,14 @@ CREATE TABLE debt (
     PRIMARY KEY (run, kind)
 ) WITHOUT ROWID;
 
--- All events of one command, packed, in order of commit.
+-- All events of one command, packed, in order of commit, and the receipts that it wrote.
 CREATE TABLE event (
     n INTEGER PRIMARY KEY,
     run INTEGER NOT NULL,
     first INTEGER NOT NULL,
     at INTEGER NOT NULL,
     pack BLOB NOT NULL,
+    receipts BLOB,
     UNIQUE (run, first)
 );
 
