@@ -9,6 +9,7 @@ mod bench;
 mod ci;
 mod demo;
 mod guest;
+mod model;
 mod pages;
 mod source;
 mod spec;
@@ -35,6 +36,8 @@ enum Chore {
     Tidy,
     /// List the clauses of docs/spec with and without a test
     Spec(spec::SpecArgs),
+    /// Walk every state of small worlds, and show that the walk sees planted faults
+    Model(model::ModelArgs),
     /// Build the Python guest image, or find it in the cache
     Guest(guest::GuestArgs),
     /// Run the refund example to its approval, and to its end
@@ -49,6 +52,7 @@ fn main() -> ExitCode {
         Chore::Ci(args) => ci::run(&args),
         Chore::Tidy => tidy::run(),
         Chore::Spec(args) => spec::run(&args),
+        Chore::Model(args) => model::run(&args),
         Chore::Guest(args) => guest::run(args),
         Chore::Demo(args) => demo::run(&args),
         Chore::Bench(args) => bench::run(&args),

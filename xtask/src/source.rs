@@ -38,7 +38,8 @@ fn is_test_path(path: &str) -> bool {
         || (name.starts_with("test_") && name.ends_with(".py"))
 }
 
-/// A Rust file is a test by its path, or because a parent declares it by `#[cfg(test)] mod name;`.
+/// A Rust file is a test by its path, or because a parent that is one declares it, or one that is none does by
+/// `#[cfg(test)] mod name;`.
 fn is_test_file(tree: &Tree, file: &File) -> bool {
     if is_test_path(&file.path) {
         return true;
@@ -55,10 +56,11 @@ fn is_test_file(tree: &Tree, file: &File) -> bool {
     };
     let parents =
         [format!("{folder}.rs"), format!("{folder}/mod.rs"), format!("{folder}/lib.rs"), format!("{folder}/main.rs")];
-    parents
-        .iter()
-        .filter_map(|path| tree.get(path))
-        .any(|parent| parent.path != file.path && declares_test_module(&split_rust(&parent.text), module))
+    parents.iter().filter_map(|path| tree.get(path)).filter(|parent| parent.path != file.path).any(|parent| {
+        let lines = split_rust(&parent.text);
+        let declared = lines.iter().any(|line| line.code.trim().ends_with(&format!("mod {module};")));
+        declares_test_module(&lines, module) || (declared && is_test_file(tree, parent))
+    })
 }
 
 fn declares_test_module(lines: &[Line], module: &str) -> bool {
@@ -333,10 +335,12 @@ mod tests {
     fn a_test_module_in_its_own_file_is_a_test() {
         let files = [
             ("crates/x/src/a.rs", "fn f() {}\n#[cfg(test)]\nmod table;\nmod plain;\n"),
-            ("crates/x/src/a/table.rs", "// one\n"),
             ("crates/x/src/a/plain.rs", "// one\n"),
+            ("crates/x/src/a/table/row.rs", "// one\n"),
         ];
+        let files = [&files[..], &[("crates/x/src/a/table.rs", "mod row;\n")]].concat();
         assert_eq!(tested_lines(&files, "crates/x/src/a/table.rs"), [1]);
+        assert_eq!(tested_lines(&files, "crates/x/src/a/table/row.rs"), [1]);
         assert!(tested_lines(&files, "crates/x/src/a/plain.rs").is_empty());
     }
 

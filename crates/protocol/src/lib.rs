@@ -16,11 +16,14 @@ pub mod decide;
 pub mod delivery;
 pub mod digest;
 pub mod event;
+mod fault;
 pub mod fields;
 pub mod id;
 pub mod journal;
 pub mod json;
 pub mod limits;
+#[cfg(test)]
+mod model;
 pub mod obligation;
 pub mod pause;
 pub mod plan;

@@ -9,6 +9,7 @@ use crate::code::Code;
 use crate::command::{Answer, Caller, Decide, Decided, Edit};
 use crate::digest::Digest;
 use crate::event::{self, Facts};
+use crate::fault::{Fault, planted};
 use crate::id::ApprovalId;
 use crate::policy::{Edit as EditRule, ReasonRule};
 use crate::principal::{self, Right};
@@ -355,7 +356,7 @@ fn close(change: &mut Change, decide: &Decide, cx: &Cx<'_>) {
     if approval.kind() == Kind::Settle {
         settle::answered(change, &approval, decide.verdict);
     }
-    if member {
+    if member && !planted(Fault::AnswerWithoutReturn) {
         step::member_ended(change, decide.taker, cx);
     }
 }

@@ -7,6 +7,7 @@ use crate::code::Code;
 use crate::command::Answer;
 use crate::digest::Digest;
 use crate::event::{self, Facts};
+use crate::fault::{Fault, planted};
 use crate::id::{ApprovalId, WaitId};
 use crate::policy::OnExpiry;
 use crate::rows::{Change, Rows};
@@ -57,7 +58,7 @@ pub(super) fn lapse(change: &mut Change, id: ApprovalId) -> Option<bool> {
         .approvals
         .get(id)
         .is_some_and(|a| a.is_pending() && a.kind() != Kind::Settle && a.expires_at.is_some_and(|at| now >= at));
-    if !due {
+    if !due || planted(Fault::ExpiryIgnored) {
         return None;
     }
     let row = change.rows.approvals.edit(id).expect("found above");

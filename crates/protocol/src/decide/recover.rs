@@ -12,6 +12,7 @@ use crate::command::{Answer, Patience, Reach, Recover};
 use crate::delivery::Cause;
 use crate::digest::Digest;
 use crate::event::{Facts, Kind};
+use crate::fault::{Fault, planted};
 use crate::rows::{Change, Rows};
 use crate::run::{Charge, Checkpoint, Claim, Edge, Failure, Phase, Run, Status, Stop, WaitMode};
 use crate::tool::Effect;
@@ -54,7 +55,7 @@ fn queued(change: &mut Change, cx: &mut Cx<'_>) -> bool {
 /// Whether the claim may be taken over: lapsed by the store's clock, or of a worker that cannot be alive.
 fn lost(claim: &Claim, reach: Reach, cx: &Cx<'_>) -> bool {
     match reach {
-        Reach::Lapsed => cx.now >= claim.deadline,
+        Reach::Lapsed => cx.now >= claim.deadline || planted(Fault::LiveClaimTaken),
         Reach::Others(me) => claim.worker != me || cx.now >= claim.deadline,
     }
 }
@@ -137,7 +138,7 @@ fn charge_lapsed(change: &mut Change, claim: &Claim) {
 
 /// Reads run again, keys and lookups answer by themselves; anything else needs a person (C-228).
 fn settles_itself(call: &Call) -> bool {
-    call.effect != Effect::Write || call.recovery != RecoveryClass::Manual
+    call.effect != Effect::Write || call.recovery != RecoveryClass::Manual || planted(Fault::RecoveryGuesses)
 }
 
 fn settles(change: &Change, wait: &Wait) -> bool {

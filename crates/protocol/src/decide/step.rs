@@ -11,12 +11,13 @@ use crate::command::Taker;
 use crate::delivery::{Cause, Delivery, Mode, State};
 use crate::digest::Digest;
 use crate::event::{Facts, Kind};
+use crate::fault::{Fault, planted};
 use crate::id::{CallId, WaitId};
 use crate::limits::SMALL_CHECKPOINT_BYTES;
 use crate::obligation::{self, Obligation, Subject};
 use crate::pause;
 use crate::rows::{Change, Debt};
-use crate::run::{Charge, Claim, Clock, Edge, End, Failure, Parked, Phase, Status, Stop, WaitMode, edge};
+use crate::run::{Charge, Claim, Clock, Edge, End, Failure, Hardware, Parked, Phase, Status, Stop, WaitMode, edge};
 use crate::signal::Signal;
 use crate::wait;
 
@@ -53,6 +54,9 @@ pub(super) fn queue(change: &mut Change, by: Edge, cause: Cause, charge: Charge,
     let now = change.now;
     let run = &mut change.rows.run;
     run.seq += 1;
+    if planted(Fault::BudgetForgotten) {
+        run.budget.hardware = Hardware::default();
+    }
     let mode = if run.checkpoint.is_some() { Mode::Resume } else { Mode::Fresh };
     let facts = told.with("cause", cause.as_str()).number("hop", run.seq);
     let delivery =
@@ -79,7 +83,7 @@ pub(super) fn unpaused(change: &Change, taker: Option<Taker>, cx: &Cx<'_>) -> Op
 pub(super) fn take(change: &mut Change, taker: Taker) {
     let now = change.now;
     let run = &mut change.rows.run;
-    run.fence += 1;
+    run.fence += u64::from(!planted(Fault::TokenGivenTwice));
     run.started_at.get_or_insert(now);
     let token = run.fence;
     // W-247: the commit that claims a hop consumes the snapshot; whoever comes later can only replay.
@@ -118,7 +122,7 @@ pub(super) fn member_ended(change: &mut Change, taker: Option<Taker>, cx: &Cx<'_
 /// Marks a wait as ended by its owner; the hop that takes it deletes the row. Whether it was a member of the set on
 /// which the run is parked: only the end of such a one may return the run.
 pub(super) fn end_wait(change: &mut Change, id: WaitId, outcome: Digest) -> bool {
-    let Some(wait) = change.rows.waits.edit(id) else { return false };
+    let Some(wait) = change.rows.waits.edit(id) else { return planted(Fault::OldAnswerReturns) };
     let member = wait.state == wait::State::Parked;
     if wait.is_open() {
         wait.state = wait::State::Ended { outcome };
@@ -272,7 +276,7 @@ pub(super) fn acknowledge(change: &mut Change, subject: Subject, by: &str) {
 /// E-17, E-18: ends a stopping run once every obligation is acknowledged.
 pub(super) fn contain(change: &mut Change, cx: &mut Cx<'_>) -> bool {
     let Phase::Stopping { end, hop: None } = &change.run().phase else { return false };
-    if change.rows.obligations.iter().any(Obligation::is_open) {
+    if change.rows.obligations.iter().any(Obligation::is_open) && !planted(Fault::EndsUncontained) {
         return false;
     }
     let (edge, end) = match end {

@@ -12,6 +12,7 @@ use crate::code::Code;
 use crate::command::{Act, Answer, Hop, NewCheckpoint, Progress};
 use crate::delivery::Cause;
 use crate::event::Facts;
+use crate::fault::{Fault, planted};
 use crate::obligation::Subject;
 use crate::refusal::Refusal;
 use crate::rows::{Change, NewBody, Rows};
@@ -42,7 +43,7 @@ pub(super) fn hop(hop: Hop, rows: Box<Rows>, cx: &mut Cx<'_>) -> Decision {
         }
         Act::Park { checkpoint, mode, taker } => park(&mut change, cx, checkpoint, mode, charge).map(|()| {
             // Every wait of the run is a member, so one that has ended already counts.
-            if change.rows.waits.iter().any(wait::Wait::is_ended) {
+            if change.rows.waits.iter().any(wait::Wait::is_ended) && !planted(Fault::EarlyAnswerLost) {
                 step::member_ended(&mut change, taker, cx);
             }
         }),
