@@ -16,5 +16,6 @@ mod processes;
 mod programs;
 mod secrets;
 mod servers;
+mod signals;
 mod teller;
 mod workflows;

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::testing::Bench;
+use futures_util::future::join_all;
 use protocol::delivery::Cause as Delivered;
 use protocol::id::RunId;
 use protocol::limits::WorkerSettings;
@@ -97,6 +98,48 @@ async fn waits_that_are_due_together_end_in_batches_and_each_once() {
         assert_eq!(run.delivery().map(|delivery| delivery.cause), Some(Delivered::Return));
         let events = bench.world.ledger.events(run.id, None, 100).await.expect("read").expect("there");
         assert_eq!(events.iter().filter(|event| event.kind.as_str() == "approval.expired").count(), 1);
+    }
+}
+
+/// So many runs asleep for three weeks, all due in one second.
+const ASLEEP: usize = 3_000;
+const WEEKS: Duration = Duration::from_secs(21 * 86_400);
+
+#[tokio::test]
+async fn thousands_sleep_for_weeks_at_no_cost_and_wake_in_batches_each_once() {
+    let bench = Bench::with(WorkerSettings::default()).await;
+    let page = bench.inner.settings.page_size;
+    let mut asleep = Vec::new();
+    for _ in 0..ASLEEP / 500 {
+        asleep.extend(join_all((0..500).map(|_| bench.world.asleep(WEEKS))).await);
+    }
+    let ledger = &bench.world.ledger;
+    let due = ledger.next_due().await.expect("read").expect("they wake");
+    let (mut sweeps, commits) = (Sweeps::default(), ledger.commits());
+    for _ in 0..20 {
+        bench.world.pass(Duration::from_secs(86_400));
+        let next = expire(&bench.inner, &mut sweeps).await;
+        assert_eq!(sweeps.recover(&bench.inner, Reach::Lapsed).await, Pass::default());
+        assert_eq!((bench.inner.health.passes()[1], next.at), (Some(Pass::default()), Some(due))); // never before
+    }
+    assert!(ledger.claimable(0, 1).await.expect("read").0.is_empty()); // no delivery while they sleep
+    assert_eq!(ledger.commits(), commits); // nothing was decided for them
+    bench.world.pass(Duration::from_secs(86_400));
+    let mut woken = 0;
+    while woken < ASLEEP as u32 {
+        expire(&bench.inner, &mut sweeps).await;
+        let pass = bench.inner.health.passes()[1].expect("made");
+        assert!(pass.is_clean() && (1..=page).contains(&pass.changed), "{pass:?}");
+        woken += pass.changed;
+    }
+    expire(&bench.inner, &mut sweeps).await;
+    assert_eq!(bench.inner.health.passes()[1], Some(Pass::default()));
+    assert_eq!(ledger.next_due().await.expect("read"), None);
+    for before in asleep {
+        let run = ledger.run(before.id).await.expect("read").expect("there");
+        assert_eq!((run.status(), run.seq), (Status::Queued, 1)); // one delivery each, with no worker at all
+        assert_eq!(run.events.len, before.events.len + 2); // its timer, and that it is queued
+        assert_eq!((run.fence, run.budget), (before.fence, before.budget));
     }
 }
 

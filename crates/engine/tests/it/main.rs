@@ -15,3 +15,4 @@ mod secrecy;
 mod shop;
 mod signals;
 mod syncs;
+mod waits;

@@ -1,14 +1,15 @@
-//! Signals: kept until a wait comes, taken once, and answered for as long as anybody asks.
+//! Signals and timers: kept until a wait comes, taken once, and answered for as long as anybody asks.
 
 use protocol::code::Code;
-use protocol::command::{Act, Answer, AwaitSignal, Command, Progress, SendSignal, Target};
-use protocol::id::{RunId, WaitId};
+use protocol::command::{Act, Answer, AwaitSignal, Command, Due, Progress, SendSignal, Target, Timer};
+use protocol::id::{CallId, RunId, WaitId};
 use protocol::journal::{Entropy, Entry, Other};
 use protocol::rows::NewBody;
 use protocol::run::{Run, Status};
 use protocol::signal::{Awaited, Signal, State};
 use protocol::wait;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::world::{World, canonical, refused};
 use crate::error::TransactError;
@@ -31,23 +32,38 @@ impl World {
 
     /// A hop's progress that waits for a signal, with or without a shape.
     fn awaiting(&self, run: &Run, name: &str, schema: Option<&str>) -> (Progress, WaitId) {
+        let (progress, call) = self.entering(run);
+        let awaited = Arc::new(Awaited { name: name.to_owned(), schema: schema.map(canonical) });
+        let wait = self.id();
+        (Progress { signals: vec![AwaitSignal { wait, call, awaited }], ..progress }, wait)
+    }
+
+    /// A run that is parked on a timer.
+    pub async fn asleep(&self, span: Duration) -> Run {
+        let run = self.running().await;
+        let (progress, call) = self.entering(&run);
+        let timer = Timer { wait: self.id(), call, due: Due::In(span) };
+        let progress = Progress { timers: vec![timer], ..progress };
+        let act = self.park(&run, &progress, "checkpoint 1");
+        self.step(&run, progress, act).await.expect("a park is accepted")
+    }
+
+    /// A hop's progress that enters one more call, which no question is asked about.
+    fn entering(&self, run: &Run) -> (Progress, CallId) {
         let arguments = NewBody::new(&b"{}"[..]);
         let call = self.call(run, run.budget.calls + 1, &arguments);
-        let awaited = Arc::new(Awaited { name: name.to_owned(), schema: schema.map(canonical) });
-        let signal = AwaitSignal { wait: self.id(), call: call.id, awaited };
         let start = Entry::Other(Other::Start {
             pattern: run.pattern.digest,
             input: run.input.digest,
             now: self.ledger.now(),
             entropy: Entropy([3; 32]),
         });
+        let id = call.id;
         let mut entries = vec![Entry::Call(Box::new(call))];
         if run.journal.len == 0 {
             entries.insert(0, start);
         }
-        let wait = signal.wait;
-        let (base, bodies, signals) = (run.journal.len, vec![arguments], vec![signal]);
-        (Progress { base, entries, bodies, signals, ..Progress::default() }, wait)
+        (Progress { base: run.journal.len, entries, bodies: vec![arguments], ..Progress::default() }, id)
     }
 }
 
