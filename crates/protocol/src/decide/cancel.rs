@@ -43,8 +43,8 @@ pub(super) fn clean(debt: Debt, rows: Box<Rows>, cx: &mut Cx<'_>) -> Decision {
     let run = &mut change.rows.run;
     match debt {
         _ if !final_run => {
-            let detail = format!("{} is {}", run.id, run.status());
-            return Refusal::new(Code::RunStopping, detail).into();
+            let detail = format!("{} is {} and leaves nothing to clean up yet", run.id, run.status());
+            return Refusal::new(Code::IllegalTransition, detail).into();
         }
         Debt::Checkpoint => run.checkpoint = None,
         Debt::Snapshot => {

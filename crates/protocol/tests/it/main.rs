@@ -2,6 +2,7 @@
 
 mod codes;
 mod json;
+mod pairs;
 mod plan;
 mod policy;
 mod resources;

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 #[test]
-fn the_same_request_under_one_key_is_one_run() {
+pub(super) fn the_same_request_under_one_key_is_one_run() {
     let mut world = World::new();
     let first = world.admission(Some("k"));
     let again = first.clone();
@@ -55,7 +55,7 @@ fn requests_are_equal_in_all_but_their_labels() {
 }
 
 #[test]
-fn what_a_request_says_beside_its_input_is_short() {
+pub(super) fn what_a_request_says_beside_its_input_is_short() {
     let given = |change: &dyn Fn(&mut Admit)| {
         let mut world = World::new();
         let Command::Admit(mut admit) = world.admission(None) else { unreachable!() };
@@ -84,7 +84,7 @@ fn what_a_request_says_beside_its_input_is_short() {
 }
 
 #[test]
-fn admission_refuses_what_it_does_not_know() {
+pub(super) fn admission_refuses_what_it_does_not_know() {
     let refused = |change: fn(&mut Admit)| {
         let mut world = World::new();
         let admission = world.admission_with(change);

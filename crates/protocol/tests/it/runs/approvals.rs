@@ -53,7 +53,7 @@ fn a_decision_can_claim_for_the_local_worker() {
 }
 
 #[test]
-fn the_first_decision_stands() {
+pub(super) fn the_first_decision_stands() {
     let mut world = World::new();
     let ask = world.parked(obligation());
     world.verdict("ana", ask.id, Verdict::Approve).expect("approved");
@@ -69,7 +69,7 @@ fn the_first_decision_stands() {
 }
 
 #[test]
-fn only_those_who_may_decide() {
+pub(super) fn only_those_who_may_decide() {
     let mut world = World::new();
     let ask = world.parked(obligation());
     let refused = |world: &mut World, f: &dyn Fn(&mut protocol::command::Decide)| {
@@ -98,7 +98,7 @@ fn only_those_who_may_decide() {
 }
 
 #[test]
-fn a_verdict_names_the_bytes_it_was_given_for() {
+pub(super) fn a_verdict_names_the_bytes_it_was_given_for() {
     let mut world = World::new();
     let ask = world.parked(obligation());
     let mut decide = world.decision("ana", ask.id, Verdict::Approve);
@@ -113,7 +113,7 @@ fn a_verdict_names_the_bytes_it_was_given_for() {
 }
 
 #[test]
-fn a_reject_needs_its_reason() {
+pub(super) fn a_reject_needs_its_reason() {
     let mut world = World::new();
     let ask = world.parked(obligation());
     let mut decide = world.decision("ana", ask.id, Verdict::Reject);
@@ -203,7 +203,7 @@ fn an_editors_own_yes_does_not_count_under_second() {
 }
 
 #[test]
-fn an_edit_that_the_rule_or_the_schema_forbids_is_refused() {
+pub(super) fn an_edit_that_the_rule_or_the_schema_forbids_is_refused() {
     let mut world = World::new();
     let ask = world.parked(Obligation { edit: EditRule::No, ..obligation() });
     let decide = world.edited("ana", ask.id, "{}");
@@ -219,7 +219,7 @@ fn an_edit_that_the_rule_or_the_schema_forbids_is_refused() {
 }
 
 #[test]
-fn expiry_is_judged_in_the_deciding_statement() {
+pub(super) fn expiry_is_judged_in_the_deciding_statement() {
     let mut world = World::new();
     let ask = world.parked(expiring(obligation(), OnExpiry::Reject));
     world.pass(Duration::from_secs(60));
@@ -280,7 +280,7 @@ fn an_expiry_may_fail_the_run() {
 }
 
 #[test]
-fn an_unknown_approval_is_one_answer() {
+pub(super) fn an_unknown_approval_is_one_answer() {
     let mut world = World::new();
     world.parked(obligation());
     let unknown = world.mint();

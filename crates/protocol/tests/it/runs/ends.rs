@@ -35,7 +35,7 @@ fn a_program_ends_once() {
 }
 
 #[test]
-fn a_final_commit_closes_everything_at_once() {
+pub(super) fn a_final_commit_closes_everything_at_once() {
     let mut world = World::running();
     let first = world.parked(obligation());
     world.verdict("ana", first.id, Verdict::Approve).expect("approved");
@@ -213,7 +213,7 @@ fn cancelling_a_queued_run_is_contained_at_once() {
 }
 
 #[test]
-fn cancelling_a_running_run_waits_for_its_hop() {
+pub(super) fn cancelling_a_running_run_waits_for_its_hop() {
     let mut world = World::running();
     world.cancel();
     assert_eq!(world.status(), Status::Cancelling); // E-16
@@ -240,7 +240,7 @@ fn a_worker_of_a_cancelled_run_neither_fails_it_nor_waits_for_it() {
 }
 
 #[test]
-fn cancelling_a_parked_run_closes_its_question() {
+pub(super) fn cancelling_a_parked_run_closes_its_question() {
     let mut world = World::new();
     let ask = world.parked(obligation());
     world.cancel();

@@ -35,7 +35,7 @@ fn ended(approval: &Approval) -> (Ending, bool) {
 }
 
 #[test]
-fn an_approval_passes_the_gate_once() {
+pub(super) fn an_approval_passes_the_gate_once() {
     let (mut world, call, approval) = World::approved(obligation());
     assert!(matches!(world.dispatch(call), Ok(Answer::Dispatched { attempt: 1 })));
     let Question::Approved { phase: Phase::Gated { .. }, .. } = world.approval(approval).status else {
@@ -49,7 +49,7 @@ fn an_approval_passes_the_gate_once() {
 }
 
 #[test]
-fn a_pending_or_rejected_question_lets_nothing_through() {
+pub(super) fn a_pending_or_rejected_question_lets_nothing_through() {
     let mut world = World::running();
     let ask = world.hot(obligation()); // R-172
     assert_eq!(refused(world.dispatch(ask.call)), Code::NotApproved); // C-106
@@ -59,7 +59,7 @@ fn a_pending_or_rejected_question_lets_nothing_through() {
 }
 
 #[test]
-fn a_tool_that_became_another_one_lets_nothing_through() {
+pub(super) fn a_tool_that_became_another_one_lets_nothing_through() {
     let (mut world, call, approval) = World::approved(obligation());
     let versions = world.registry.tools.get_mut("payments.refund").expect("a tool");
     versions.get_mut("1").expect("its version").digest = Digest::of("another tool under the same version");
@@ -70,7 +70,7 @@ fn a_tool_that_became_another_one_lets_nothing_through() {
 }
 
 #[test]
-fn a_yes_lapses_between_decision_and_gate() {
+pub(super) fn a_yes_lapses_between_decision_and_gate() {
     let (mut world, call, approval) = World::approved(Obligation { lease: Duration::from_secs(60), ..obligation() });
     world.pass(Duration::from_secs(900));
     world.renew();
@@ -80,14 +80,14 @@ fn a_yes_lapses_between_decision_and_gate() {
 }
 
 #[test]
-fn a_lapsed_claim_passes_no_gate() {
+pub(super) fn a_lapsed_claim_passes_no_gate() {
     let (mut world, call, _) = World::approved(obligation());
     world.pass(Duration::from_secs(31));
     assert_eq!(refused(world.dispatch(call)), Code::StaleClaim); // R-105 C-104
 }
 
 #[test]
-fn other_bytes_than_approved_are_never_dispatched() {
+pub(super) fn other_bytes_than_approved_are_never_dispatched() {
     let (mut world, call, approval) = World::approved(obligation());
     assert_eq!(not_dispatched(world.dispatch_bytes(call, r#"{"amount":9999}"#)), Code::DigestMismatch); // C-108 C-291
     let invalidated = Ending::InvalidatedBeforeDispatch(Code::DigestMismatch);
@@ -127,7 +127,7 @@ fn a_binding_that_is_not_what_was_approved_runs_nothing() {
 }
 
 #[test]
-fn a_right_that_is_gone_by_the_time_of_the_gate_is_gone() {
+pub(super) fn a_right_that_is_gone_by_the_time_of_the_gate_is_gone() {
     let (mut world, call, _) = World::approved(obligation());
     for tool in world.registry.tools.values_mut().flat_map(|versions| versions.values_mut()) {
         tool.withdrawn = Some(Withdrawal { at: world.now, by: "ana".to_owned(), reason: None });
@@ -149,7 +149,7 @@ fn a_right_that_is_gone_by_the_time_of_the_gate_is_gone() {
 }
 
 #[test]
-fn policy_is_judged_again_at_the_gate() {
+pub(super) fn policy_is_judged_again_at_the_gate() {
     let (mut world, call, _) = World::approved(obligation());
     let mut policy = (*world.registry.policy).clone();
     policy.default.write = protocol::policy::Outcome::Deny;
@@ -165,7 +165,7 @@ fn votes_that_still_meet_the_policy_are_enough() {
 }
 
 #[test]
-fn a_policy_that_answers_for_people_makes_no_wait_and_is_asked_again_at_the_gate() {
+pub(super) fn a_policy_that_answers_for_people_makes_no_wait_and_is_asked_again_at_the_gate() {
     let mut world = World::running();
     world.allow_writes();
     let id = world.enter(Effect::Write, RecoveryClass::Manual);
@@ -181,7 +181,7 @@ fn a_policy_that_answers_for_people_makes_no_wait_and_is_asked_again_at_the_gate
 }
 
 #[test]
-fn an_outcome_needs_its_gate() {
+pub(super) fn an_outcome_needs_its_gate() {
     let mut world = World::running();
     let id = world.enter(Effect::Write, RecoveryClass::Manual);
     assert_eq!(refused(world.end(id, ok())), Code::NotDispatched); // C-118
@@ -253,7 +253,7 @@ fn one_key_for_all_attempts_of_a_call_and_no_other() {
 }
 
 #[test]
-fn content_that_is_another_than_when_it_was_approved_runs_nothing() {
+pub(super) fn content_that_is_another_than_when_it_was_approved_runs_nothing() {
     let content = |text: &str| ("/file".to_owned(), Digest::of(text));
     let read = |now: Vec<(String, Digest)>| {
         let mut world = World::running();

@@ -55,7 +55,7 @@ fn a_hold_stays_in_its_hop_and_counts_before_the_manager_is_asked() {
 }
 
 #[test]
-fn the_fourth_in_a_row_and_the_ninth_in_all_are_never_made() {
+pub(super) fn the_fourth_in_a_row_and_the_ninth_in_all_are_never_made() {
     let mut world = World::running();
     for resource in ["a", "a", "b", "a", "a"] {
         world.hold(resource).expect("within its bounds");

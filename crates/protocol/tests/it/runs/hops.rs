@@ -119,7 +119,7 @@ fn a_write_without_the_present_token_changes_nothing() {
 }
 
 #[test]
-fn a_hop_of_a_run_that_is_not_stopping_has_nothing_to_acknowledge() {
+pub(super) fn a_hop_of_a_run_that_is_not_stopping_has_nothing_to_acknowledge() {
     let mut world = World::running();
     let refused = world.hop(Progress::default(), Act::Acknowledge).expect_err("it runs");
     assert_eq!(refused.code, Code::IllegalTransition);
@@ -227,7 +227,7 @@ fn a_park_saves_checkpoint_question_and_wait_together() {
 }
 
 #[test]
-fn a_park_with_nothing_to_wait_for_is_refused() {
+pub(super) fn a_park_with_nothing_to_wait_for_is_refused() {
     let mut world = World::running();
     assert_eq!(world.park().expect_err("refused").code, Code::WaitUnsafe);
     world.in_flight(RecoveryClass::Manual);
@@ -305,7 +305,7 @@ fn the_clocks_say_where_the_time_went() {
 }
 
 #[test]
-fn a_call_beyond_the_budget_is_refused() {
+pub(super) fn a_call_beyond_the_budget_is_refused() {
     let mut world = World::running_with(|admit| admit.settings.max_calls = 100);
     for _ in 0..100 {
         world.enter(Effect::Read, RecoveryClass::Retry); // C-63
@@ -337,7 +337,7 @@ fn recovery_looks_at_status_and_deadline_alone() {
 }
 
 #[test]
-fn a_claim_names_a_hop_that_is_there() {
+pub(super) fn a_claim_names_a_hop_that_is_there() {
     let mut world = World::new();
     let taker = Taker { worker: worker(1), ttl: TTL };
     let run = world.mint();

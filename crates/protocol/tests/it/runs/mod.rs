@@ -11,6 +11,7 @@ mod pause;
 mod random;
 mod records;
 mod recovery;
+mod refusals;
 mod settle;
 mod signals;
 mod waits;

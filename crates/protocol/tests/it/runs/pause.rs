@@ -36,7 +36,7 @@ fn scopes(world: &World) -> Vec<String> {
 }
 
 #[test]
-fn each_pause_over_a_run_holds_it_until_that_one_is_cleared() {
+pub(super) fn each_pause_over_a_run_holds_it_until_that_one_is_cleared() {
     let mut world = World::new();
     let id = world.admit().id;
     world.pause().expect("paused");
@@ -131,7 +131,7 @@ fn a_paused_queue_admits_and_hands_nothing_out() {
 }
 
 #[test]
-fn the_gate_waits_for_the_end_of_a_pause_and_keeps_what_was_approved() {
+pub(super) fn the_gate_waits_for_the_end_of_a_pause_and_keeps_what_was_approved() {
     let (mut world, call, approval) = World::approved(obligation());
     world.shade(workflow(), true).expect("paused");
     let entered = world.call(Effect::Read, RecoveryClass::Retry);

@@ -50,7 +50,7 @@ fn claims_of_other_starts_are_lapsed_by_proof() {
 }
 
 #[test]
-fn a_fourth_continuation_without_progress_is_worker_lost() {
+pub(super) fn a_fourth_continuation_without_progress_is_worker_lost() {
     let mut world = World::running();
     for n in 0..3 {
         world.lapse();
@@ -289,7 +289,7 @@ fn what_is_due_in_a_parked_run_is_ended_by_the_pass_too() {
 }
 
 #[test]
-fn a_parked_run_whose_owner_is_missing_is_corrupt() {
+pub(super) fn a_parked_run_whose_owner_is_missing_is_corrupt() {
     let mut world = World::new();
     let ask = world.parked(obligation());
     world.rows.as_mut().expect("rows").approvals = protocol::rows::Set::default();
@@ -349,7 +349,7 @@ fn how_long_past_its_limit_a_call_may_run_is_a_setting() {
 }
 
 #[test]
-fn a_run_past_its_deadline_ends_by_the_edge_of_its_status() {
+pub(super) fn a_run_past_its_deadline_ends_by_the_edge_of_its_status() {
     let mut world = World::new();
     let deadline = world.now + Duration::from_secs(100);
     let admission = world.admission_with(|admit| admit.deadline = Some(deadline));

@@ -58,7 +58,7 @@ fn who_answers_after_the_question_was_given_up_is_told_by_whom() {
 }
 
 #[test]
-fn did_not_happen_sends_nothing_again() {
+pub(super) fn did_not_happen_sends_nothing_again() {
     let mut world = World::running();
     let id = world.in_flight(RecoveryClass::Manual);
     world.lapse();

@@ -79,7 +79,7 @@ fn signals_that_come_early_are_taken_in_order_and_each_once() {
 }
 
 #[test]
-fn to_one_wait_the_first_answer_wins() {
+pub(super) fn to_one_wait_the_first_answer_wins() {
     let mut world = World::running();
     let (_, one) = world.awaits("paid", None, None);
     let (_, two) = world.awaits("paid", None, None);
@@ -110,7 +110,7 @@ fn two_waits_on_one_name_are_served_in_the_order_in_which_they_were_made() {
 }
 
 #[test]
-fn a_payload_that_does_not_fit_is_refused_or_set_aside() {
+pub(super) fn a_payload_that_does_not_fit_is_refused_or_set_aside() {
     let number = Some(r#"{"type":"number"}"#);
     let mut world = World::running();
     let (_, open) = world.awaits("paid", number, None);
@@ -130,7 +130,7 @@ fn a_payload_that_does_not_fit_is_refused_or_set_aside() {
 }
 
 #[test]
-fn a_run_keeps_so_many_signals_and_no_more() {
+pub(super) fn a_run_keeps_so_many_signals_and_no_more() {
     let mut world = World::new();
     world.admit();
     for n in 0..KEPT_SIGNALS {
@@ -152,7 +152,7 @@ fn a_run_keeps_so_many_signals_and_no_more() {
 }
 
 #[test]
-fn a_run_that_cannot_use_a_signal_refuses_it() {
+pub(super) fn a_run_that_cannot_use_a_signal_refuses_it() {
     let mut world = World::running();
     let (_, open) = world.awaits("paid", None, None);
     let powerless = Principal { rights: Rights::from_iter([Right::RunsRead]), ..person("req") };

@@ -185,7 +185,7 @@ fn what_is_no_member_of_the_set_returns_nothing() {
 }
 
 #[test]
-fn a_run_may_have_256_open_waits_each_decided_alone() {
+pub(super) fn a_run_may_have_256_open_waits_each_decided_alone() {
     let mut world = World::running();
     let mut asks: Vec<_> = (0..256).map(|_| world.hot(obligation())).collect();
     let (progress, _) = world.question(obligation());
@@ -240,7 +240,7 @@ fn a_park_whose_set_is_satisfied_already_returns_in_its_commit() {
 }
 
 #[test]
-fn a_run_that_may_not_resume_may_not_park() {
+pub(super) fn a_run_that_may_not_resume_may_not_park() {
     let mut world = World::running_with(|admit| admit.settings.resume = false);
     world.hot(obligation());
     assert_eq!(world.park().expect_err("hot only").code, Code::ResumeDisabled);

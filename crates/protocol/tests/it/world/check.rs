@@ -70,7 +70,10 @@ impl World {
         let Some(ended) = ended else { return };
         assert_eq!(self.events[ended].kind, Kind::Run(run.status()));
         for event in &self.events[ended + 1..] {
-            let leftover = matches!(event.kind, Kind::CallSettled | Kind::AttemptRefused | Kind::ReportLate);
+            let leftover = matches!(
+                event.kind,
+                Kind::CallSettled | Kind::AttemptRefused | Kind::ReportLate | Kind::ApprovalRead | Kind::CallRead
+            );
             // what is said of a question that is still open is part of settling its call.
             let answer = matches!(
                 event.kind,
@@ -170,8 +173,9 @@ impl World {
     fn events_follow_changes(&self, command: &Command, before: Option<&Rows>, after: &Rows) {
         let Some(before) = before else { return };
         let new = &self.events[before.run.events.len as usize..];
-        // A refused attempt is told because nothing changed; a step tells of itself.
-        let of_rows = |kind: Kind| kind != Kind::AttemptRefused && !kind.as_str().starts_with("node.");
+        // A refused attempt, and a reading, is told because nothing changed; a step tells of itself.
+        let about = [Kind::AttemptRefused, Kind::ApprovalRead, Kind::CallRead];
+        let of_rows = |kind: Kind| !about.contains(&kind) && !kind.as_str().starts_with("node.");
         let told = new.iter().any(|event| of_rows(event.kind));
         let changed = substance(before) != substance(after);
         // A late word on a question that is closed changes a row that is no longer among those of its run.

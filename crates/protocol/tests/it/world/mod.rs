@@ -4,6 +4,7 @@
 mod check;
 mod home;
 mod story;
+pub(crate) mod told;
 
 pub(crate) use home::{caller, grant, manifest, person, read_tool, settings, write_tool};
 pub(crate) use story::{args, denied, expiring, failure, obligation, ok, result, worker};
@@ -11,7 +12,7 @@ pub(crate) use story::{args, denied, expiring, failure, obligation, ok, result, 
 use protocol::approval::Approval;
 use protocol::call::{Call, Receipt};
 use protocol::command::{Answer, Command, KnownKey, Patience, Subject};
-use protocol::decide::{Cx, Decision, Loaded, decide};
+use protocol::decide::{Cx, Decision, Hold, Loaded, decide};
 use protocol::digest::Digest;
 use protocol::event::Event;
 use protocol::id::{ApprovalId, CallId, Id, Ids};
@@ -120,6 +121,7 @@ impl World {
             None => assert_eq!(self.rows, before),
         }
         self.check(&command, before.as_ref());
+        told::note(self, &answer);
         answer
     }
 
@@ -168,7 +170,11 @@ impl World {
                 }
             }
         }
-        Loaded::Rows(Box::new(rows))
+        let rows = Box::new(rows);
+        match command {
+            Command::Remove { .. } => Loaded::Old { rows, hold: Hold::default() },
+            _ => Loaded::Rows(rows),
+        }
     }
 
     /// Payloads of what is kept, as text.

@@ -1,6 +1,6 @@
 //! What stories say most often, as one line each.
 
-use super::{TTL, World, caller, grant, manifest, person, read_tool, settings, write_tool};
+use super::{TTL, World, caller, grant, manifest, person, read_tool, settings, told, write_tool};
 use protocol::approval::{Approval, Kind, Verdict};
 use protocol::call::{Applied, Call, Identity, Outcome, OutcomeStatus, RecoveryClass, State, ToolRef};
 use protocol::code::Code;
@@ -190,14 +190,18 @@ impl World {
             true => registry::Change::Pause { by, scope, reason: None },
             false => registry::Change::Resume { by, scope },
         };
-        let mut ids = self.ids();
-        let cx = Cx { now: self.now, ids: &mut ids, registry: &self.registry, limits: &self.limits };
-        let changed = decide_registry(change, &cx)?;
-        self.registry = changed.registry;
-        match changed.answer {
+        match self.change_registry(change)? {
             registry::Answer::Changed(changed) => Ok(changed),
             other => panic!("{other:?}"),
         }
+    }
+
+    pub(crate) fn change_registry(&mut self, change: registry::Change) -> Result<registry::Answer, Refusal> {
+        let mut ids = self.ids();
+        let cx = Cx { now: self.now, ids: &mut ids, registry: &self.registry, limits: &self.limits };
+        let changed = decide_registry(change, &cx).inspect_err(told::refused)?;
+        self.registry = changed.registry;
+        Ok(changed.answer)
     }
 
     /// A signal to a name, under an id, with a JSON payload.
