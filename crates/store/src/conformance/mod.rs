@@ -17,6 +17,7 @@ mod signals;
 mod verdicts;
 mod world;
 
+pub use signals::Contested;
 pub use world::{Asked, START, World};
 
 pub mod stories {

@@ -4,6 +4,7 @@ use protocol::code::Code;
 use protocol::command::{Act, Answer, AwaitSignal, Command, Due, Progress, SendSignal, Target, Timer};
 use protocol::id::{CallId, RunId, WaitId};
 use protocol::journal::{Entropy, Entry, Other};
+use protocol::policy::Obligation;
 use protocol::rows::NewBody;
 use protocol::run::{Run, Status};
 use protocol::signal::{Awaited, Signal, State};
@@ -11,8 +12,18 @@ use protocol::wait;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::world::{World, canonical, refused};
+use super::world::{Asked, World, canonical, obligation, refused};
 use crate::error::TransactError;
+
+/// A run of which several may end something.
+#[derive(Debug)]
+pub struct Contested {
+    pub run: Run,
+    pub asked: Asked,
+    pub signal: WaitId,
+    /// The limit of `signal`.
+    pub timer: WaitId,
+}
 
 impl World {
     /// Sends a signal; the signal, and whether this very one was new.
@@ -46,6 +57,21 @@ impl World {
         let progress = Progress { timers: vec![timer], ..progress };
         let act = self.park(&run, &progress, "checkpoint 1");
         self.step(&run, progress, act).await.expect("a park is accepted")
+    }
+
+    /// A run with a question and a wait for a signal, each of which ends by itself after `limit`; parked on them, or in its hop.
+    pub async fn contested(&self, parked: bool, limit: Duration) -> Contested {
+        let run = self.running().await;
+        let (mut progress, asked) = self.asks(&run);
+        progress.asks[0].obligation = Obligation { lease: limit, ..obligation() }.into();
+        let run = self.step(&run, progress, Act::Record).await.expect("the question is published");
+        let (mut progress, signal) = self.awaiting(&run, "paid", None);
+        let timer = Timer { wait: self.id(), call: progress.signals[0].call, due: Due::In(limit) };
+        let limit = timer.wait;
+        progress.timers.push(timer);
+        let act = if parked { self.park(&run, &progress, "checkpoint 1") } else { Act::Record };
+        let run = self.step(&run, progress, act).await.expect("it waits");
+        Contested { run, asked, signal, timer: limit }
     }
 
     /// A hop's progress that enters one more call, which no question is asked about.

@@ -7,4 +7,5 @@ mod crash;
 mod damage;
 mod home;
 mod open;
+mod races;
 mod removal;
