@@ -7,6 +7,7 @@ use crate::admit::{self, StartRun, Started};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::inner::{Inner, Kept};
+use crate::migrate::Migrators;
 use crate::register::{self, RegisterScript, Registered};
 use crate::tend::{Relays, tend};
 use crate::tokens::{self, MintToken};
@@ -54,6 +55,8 @@ pub struct EngineConfig {
     pub connectors: Connectors,
     pub limits: Limits,
     pub worker: WorkerSettings,
+    /// From the checkpoints of other builds to this one's.
+    pub migrators: Migrators,
     /// How long a call waits in place before its run parks; nothing: it parks at once.
     pub hot_window: Duration,
     /// Whether it claims hops and dispatches calls. A reading command does not (I-19).
@@ -119,6 +122,7 @@ impl Engine {
             connectors: Arc::new(config.connectors),
             limits: config.limits,
             settings: config.worker,
+            migrators: config.migrators,
             hot_window: config.hot_window,
             carry: config.carry,
             separate_requester: config.separate_requester,

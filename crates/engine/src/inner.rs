@@ -3,6 +3,7 @@
 use crate::engine::Image;
 use crate::failure::Failure;
 use crate::maintenance::{Finding, Health};
+use crate::migrate::Migrators;
 use crate::pinned::Pinned;
 use crate::tend::Relays;
 use crate::tools::Connectors;
@@ -28,6 +29,7 @@ pub(crate) struct Inner {
     pub(crate) connectors: Arc<Connectors>,
     pub(crate) limits: Limits,
     pub(crate) settings: WorkerSettings,
+    pub(crate) migrators: Migrators,
     /// How long a call waits hot; nothing: runs park at once (I-19b).
     pub(crate) hot_window: Duration,
     /// Whether this engine claims hops and dispatches calls (I-19).

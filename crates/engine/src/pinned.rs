@@ -118,8 +118,8 @@ fn image(manifest: &Manifest) -> Result<Digest, String> {
 }
 
 async fn parts(inner: &Inner, manifest: &Manifest, sandbox: Option<Sandbox>) -> Result<Pinned, PinError> {
-    if manifest.checkpoint_schema != SCRIPT_STATE {
-        let schema = &manifest.checkpoint_schema;
+    let schema = &manifest.checkpoint_schema;
+    if inner.migrators.chain(schema, SCRIPT_STATE).is_none() {
         return Err(PinError::Unavailable(format!("its checkpoint schema {schema} is not known here")));
     }
     let source = text(inner, manifest.source, "source").await?;

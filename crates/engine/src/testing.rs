@@ -36,6 +36,7 @@ impl Bench {
             connectors: Arc::new(Connectors::new(Surroundings::default())),
             limits: Limits::default(),
             settings,
+            migrators: crate::migrate::Migrators::default(),
             hot_window: std::time::Duration::ZERO,
             carry: true,
             separate_requester: false,

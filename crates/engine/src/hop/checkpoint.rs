@@ -4,6 +4,7 @@
 //! only after its length and digest were verified.
 
 use super::state::{Hop, Out};
+use crate::migrate::Migrators;
 use crate::reading::{self, Unread};
 use crate::register::SCRIPT_STATE;
 use protocol::builtin;
@@ -16,6 +17,7 @@ use protocol::json::to_canonical;
 use protocol::rows::NewBody;
 use protocol::run::Snapshot;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 const FORMAT: &str = "stasis.checkpoint.v1";
 /// The one node of a script.
@@ -24,13 +26,13 @@ pub(super) const NODE: &str = "body";
 /// The body of a checkpoint.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Body {
+struct Body<S> {
     format: String,
     run: RunId,
     n: u32,
     pattern: Digest,
     schema: String,
-    entries: Vec<Entry>,
+    entries: Vec<Entry<S>>,
     waits: Vec<WaitId>,
     journal: Journal,
     snapshot: Option<SnapshotRef>,
@@ -51,15 +53,15 @@ struct SnapshotRef {
     length: u32,
 }
 
-/// A history entry.
+/// A history entry; its state is untyped until it is of the schema that is written here.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
+struct Entry<S> {
     kind: EntryKind,
     id: u32,
     seq: u32,
     node: String,
-    state: State,
+    state: S,
     status: EntryStatus,
     waits: Vec<WaitId>,
 }
@@ -157,7 +159,7 @@ pub(super) fn validate(bytes: &[u8], hop: &Hop) -> Result<(), String> {
     if bytes.is_empty() {
         return Err("no resumable entry".to_owned());
     }
-    let body: Body = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    let body: Body<Value> = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
     if body.format != FORMAT {
         return Err(format!("unknown format {}", body.format));
     }
@@ -167,7 +169,8 @@ pub(super) fn validate(bytes: &[u8], hop: &Hop) -> Result<(), String> {
     if body.schema != header.schema {
         return Err(format!("its schema is {}, its header says {}", body.schema, header.schema));
     }
-    let mut resumable = body.entries.iter().filter(|entry| entry.status == EntryStatus::Created);
+    let entries = migrated(body.entries, &hop.inner.migrators, &body.schema)?;
+    let mut resumable = entries.iter().filter(|entry| entry.status == EntryStatus::Created);
     match (resumable.next(), resumable.next()) {
         (None, _) => return Err("no resumable entry".to_owned()),
         (Some(_), Some(_)) => return Err("more than one resumable entry".to_owned()),
@@ -179,9 +182,20 @@ pub(super) fn validate(bytes: &[u8], hop: &Hop) -> Result<(), String> {
     if agrees && journal.position <= hop.run.journal.len { Ok(()) } else { Err("journal".to_owned()) }
 }
 
+/// The entries as this build would have written them.
+fn migrated(entries: Vec<Entry<Value>>, migrators: &Migrators, schema: &str) -> Result<Vec<Entry<State>>, String> {
+    let chain = migrators.chain(schema, SCRIPT_STATE).ok_or_else(|| format!("no migrator leads here from {schema}"))?;
+    let typed = |Entry { kind, id, seq, node, state, status, waits }| {
+        let state =
+            serde_json::from_value(chain.apply(state)?).map_err(|error| format!("state of entry {id}: {error}"))?;
+        Ok(Entry { kind, id, seq, node, state, status, waits })
+    };
+    entries.into_iter().map(typed).collect()
+}
+
 /// The entry waits for calls of this run, by waits of this run. A wait row goes when its call goes on, asks anew, or has
 /// another wait that ended first, and for no other reason.
-fn waits(hop: &Hop, entry: &Entry) -> Result<(), String> {
+fn waits(hop: &Hop, entry: &Entry<State>) -> Result<(), String> {
     let blocked = &entry.state.blocked;
     if let Some(id) = blocked.iter().find(|id| !hop.calls.contains_key(id)) {
         return Err(format!("{id} is no call of this run"));

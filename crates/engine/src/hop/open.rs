@@ -53,8 +53,8 @@ impl Hop {
     }
 }
 
-/// everything that the run is pinned to is here, and its checkpoint is of a schema that is known here. No migrator
-/// leads from any other.
+/// everything that the run is pinned to is here, and its checkpoint is of the schema that is written here, or of one
+/// from which migrators lead to it.
 async fn pin(inner: &Inner, run: &Run) -> Result<Arc<Pinned>, Bar> {
     let unavailable = |why: String| {
         tracing::warn!(run = %run.id, why, "pinned pattern unavailable");
@@ -65,7 +65,7 @@ async fn pin(inner: &Inner, run: &Run) -> Result<Arc<Pinned>, Bar> {
         PinError::Unread(why) => Bar::Unread(why),
     })?;
     match run.checkpoint.as_ref().map(|header| header.schema.as_str()) {
-        Some(schema) if schema != SCRIPT_STATE => {
+        Some(schema) if inner.migrators.chain(schema, SCRIPT_STATE).is_none() => {
             Err(unavailable(format!("no migrator leads here from its checkpoint schema {schema}")))
         }
         _ => Ok(pinned),

@@ -208,6 +208,7 @@ async fn start_does_not_wait_for_recovery() {
         connectors: crate::tools::Connectors::new(crate::tools::Surroundings::default()),
         limits: protocol::limits::Limits::default(),
         worker: small(),
+        migrators: crate::Migrators::default(),
         hot_window: Duration::ZERO,
         carry: false,
         capacity: 1,

@@ -5,7 +5,7 @@ use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::routing::{get, post};
 use engine::tools::{Connectors, Surroundings};
-use engine::{DecideRequest, Engine, EngineConfig, Failure, Image, RegisterScript, StartRun, Until};
+use engine::{DecideRequest, Engine, EngineConfig, Failure, Image, Migrators, RegisterScript, StartRun, Until};
 use protocol::approval::{Approval, Method, Verdict};
 use protocol::call::Call;
 use protocol::command::{Caller, Command, Decided, Reach, Recover};
@@ -56,6 +56,7 @@ pub(crate) struct Setting {
     pub(crate) limits: Limits,
     pub(crate) clock: Clock,
     pub(crate) image: Image,
+    pub(crate) migrators: Migrators,
     /// Whether anybody hears of commits.
     pub(crate) hints: bool,
 }
@@ -70,6 +71,7 @@ impl Default for Setting {
             limits: Limits::default(),
             clock: Clock::System,
             image: Image::Found(SANDBOX.clone()),
+            migrators: Migrators::default(),
             hints: true,
         }
     }
@@ -328,6 +330,7 @@ async fn start(folder: &tempfile::TempDir, setting: Setting) -> Engine {
         connectors: Connectors::new(Surroundings::default()),
         limits: setting.limits,
         worker: setting.worker,
+        migrators: setting.migrators,
         hot_window: setting.hot,
         carry: setting.carry,
         capacity: 8,

@@ -21,7 +21,7 @@ use crate::clock;
 use crate::http::{self, App, State, Streams};
 use crate::service::{Facts, Service};
 use engine::tools::{Connectors, Surroundings};
-use engine::{Engine, EngineConfig, Image, MintToken};
+use engine::{Engine, EngineConfig, Image, Migrators, MintToken};
 use listen::Listening;
 use protocol::approval::Method;
 use protocol::command::Caller;
@@ -207,6 +207,8 @@ async fn engine(
         connectors: Connectors::new(Surroundings::default()),
         limits: config.limits.clone(),
         worker: config.worker.clone(),
+        // There is one schema of checkpoints yet.
+        migrators: Migrators::default(),
         hot_window: options.hot_window.unwrap_or(config.worker.hot_window),
         carry,
         capacity: HOPS,

@@ -1,7 +1,8 @@
 //! Checkpoints as hops write them, and what comes of one that is lost, damaged, or not the run's.
 
-use super::scribe::{Scribe, admit_until, at_rest, log, tamper};
+use super::scribe::{SCHEMA, Scribe, admit_until, at_rest, log, tamper};
 use crate::desk::{Desk, Setting, eventually, local, manual, request};
+use engine::Migrator;
 use protocol::approval::{Kind, Verdict};
 use protocol::code::Code;
 use protocol::command::NewCheckpoint;
@@ -128,17 +129,17 @@ async fn a_checkpoint_that_cannot_be_read_as_one_says_why() {
     let (desk, run) = answered(|scribe| scribe.checkpoint_of(b"")).await;
     assert_eq!(fails(desk, run).await, invalid("no resumable entry"));
     type Edit = fn(&mut Value);
-    let table: [Edit; 4] = [
-        |b| b["entries"][1]["kind"] = json!("frame"),
-        |b| b["entries"][1]["status"] = json!("frozen"),
-        |b| b["entries"][1]["state"] = json!({"heap": "..."}),
-        |b| *b = json!([]),
+    let table: [(Edit, &str); 4] = [
+        (|b| b["entries"][1]["kind"] = json!("frame"), "line 1"),
+        (|b| b["entries"][1]["status"] = json!("frozen"), "line 1"),
+        (|b| b["entries"][1]["state"] = json!({"heap": "..."}), "state of entry 2: unknown field `heap`"),
+        (|b| *b = json!([]), "line 1"),
     ];
-    for edit in table {
+    for (edit, said) in table {
         let (desk, run) = answered(|scribe| scribe.checkpoint(edit)).await;
         let (code, message) = fails(desk, run).await;
         assert_eq!(code, Code::CheckpointInvalid);
-        assert!(message.starts_with("checkpoint invalid: ") && message.contains("line 1"), "{message}");
+        assert!(message.starts_with("checkpoint invalid: ") && message.contains(said), "{message}");
     }
 }
 
@@ -174,6 +175,68 @@ async fn the_pin_is_looked_at_first_and_the_checkpoint_before_its_journal() {
     tamper(&desk, "DELETE FROM checkpoint");
     tamper(&desk, "DELETE FROM journal");
     assert_eq!(fails(desk, run).await, (Code::StasisLost, "stasis lost".to_owned()));
+}
+
+/// Of a build that called the blocked calls by another name.
+const OLD: &str = "stasis.script.v0";
+
+fn old(scribe: &Scribe<'_>) -> NewCheckpoint {
+    let body = scribe.checkpoint(|body| {
+        body["schema"] = json!(OLD);
+        for entry in body["entries"].as_array_mut().expect("entries") {
+            entry["state"] = json!({"calls": entry["state"]["blocked"]});
+        }
+    });
+    NewCheckpoint { schema: OLD.to_owned(), ..body }
+}
+
+fn with_migrator(migrate: fn(Value) -> Result<Value, String>) -> Setting {
+    let migrator = Migrator { from: OLD.to_owned(), to: SCHEMA.to_owned(), migrate };
+    Setting { migrators: [migrator].into_iter().collect(), ..Setting::default() }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_checkpoint_of_another_schema_is_gone_on_from_through_its_migrator() {
+    let renamed = with_migrator(|mut state| Ok(json!({"blocked": state["calls"].take()})));
+    let kinds = async |desk: &Desk, run| -> Vec<String> {
+        let events = desk.engine.ledger().events(run, None, 1_000).await.expect("read").expect("a run");
+        events.iter().map(|event| event.kind.to_string()).collect()
+    };
+    let (desk, run) = answered(old).await;
+    assert_eq!(desk.engine.ledger().run(run).await.expect("read").expect("a run").checkpoint.expect("one").schema, OLD);
+    let desk = desk.reopen(renamed).await;
+    let parked = desk.stopped(run).await;
+    assert_eq!(parked.status(), Status::AwaitingConsent, "{:?}", parked.phase); // W-7 R-330
+    let next = parked.checkpoint.expect("a checkpoint");
+    assert_eq!((next.n, next.schema.as_str()), (2, SCHEMA)); // the next ordinary one is of the new schema
+    let migrated = kinds(&desk, run).await;
+    let second = desk.pending(run).await.remove(0);
+    desk.decide(second.id, Verdict::Approve).await.expect("approved");
+    assert_eq!(desk.ended(run).await.status(), Status::Done); // W-7
+    // the ledger was told nothing but what it is told of a checkpoint that needs no migrator.
+    let (desk, run) = answered(|scribe| scribe.checkpoint(|_| ())).await;
+    let (desk, run) = returns(desk, run).await;
+    assert_eq!(kinds(&desk, run.id).await, migrated);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_migrator_that_refuses_or_misses_the_schema_leaves_an_invalid_checkpoint() {
+    type Migrate = fn(Value) -> Result<Value, String>;
+    let refuses: Migrate = |_| Err("its calls were never named".to_owned());
+    let misses: Migrate = Ok;
+    for (migrate, why) in [(refuses, "its calls were never named"), (misses, "state of entry 1: unknown field `calls`")]
+    {
+        let (desk, run) = answered(old).await;
+        let desk = desk.reopen(with_migrator(migrate)).await;
+        let failure = desk.stopped(run).await.failure().expect("failed").clone();
+        assert_eq!(failure.code, Code::CheckpointInvalid); // W-7
+        assert!(failure.message.starts_with(&format!("checkpoint invalid: {why}")), "{failure:?}"); // R-330 W-7
+        assert!(log(&desk, run).await.is_empty());
+    }
+    // W-7: without a migrator it is the pin that is not here.
+    let (desk, run) = answered(old).await;
+    let pin = (Code::PinnedPatternUnavailable, "pinned Pattern unavailable: program@1".to_owned());
+    assert_eq!(fails(desk, run).await, pin); // W-7 R-330
 }
 
 #[tokio::test(flavor = "multi_thread")]
