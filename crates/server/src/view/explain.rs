@@ -137,7 +137,7 @@ fn moves(row: &Run, parts: &Parts, open: &[&Wait], around: &Around) -> Vec<Strin
     }
     for wait in open {
         if let Owner::Signal(awaited) = &wait.owner {
-            moves.push(format!("stasis signal {} {} --payload JSON", row.id, awaited.name));
+            moves.extend(typed(&awaited.name).map(|name| format!("stasis signal {} --payload JSON {name}", row.id)));
         }
         let Owner::Approval(id) = wait.owner else { continue };
         let Some(approval) = approval(parts, id) else { continue };
@@ -165,6 +165,19 @@ fn moves(row: &Run, parts: &Parts, open: &[&Wait], around: &Around) -> Vec<Strin
         _ => moves.push(format!("stasis run cancel {}", row.id)),
     }
     moves
+}
+
+/// A text that a program chose, as one word of a shell and no option; none if it cannot be typed. Somebody will paste it.
+fn typed(text: &str) -> Option<String> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._:/@%+=,-".contains(c);
+    if text.chars().any(protocol::text::is_hidden) {
+        return None;
+    }
+    let option = if text.starts_with('-') { "-- " } else { "" };
+    if text.chars().all(plain) {
+        return Some(format!("{option}{text}"));
+    }
+    Some(format!("{option}'{}'", text.replace('\'', r"'\''")))
 }
 
 fn explained(wait: &Wait, parts: &Parts) -> ExplainedWait {

@@ -26,7 +26,7 @@ async fn a_signal_is_taken_in_or_refused_to_its_sender() {
     let explained = house.local.explain(run.id).await.unwrap();
     assert!(explained.why.contains("a signal `paid`"), "{}", explained.why); // R-380
     assert_eq!(explained.waits[0].ended_by, "a signal `paid`"); // R-380
-    assert!(explained.moves.contains(&format!("stasis signal {} paid --payload JSON", run.id))); // R-380
+    assert!(explained.moves.contains(&format!("stasis signal {} --payload JSON paid", run.id))); // R-380
     let early = house.local.signal(run.id, "other", &request("k-0", "7")).await.unwrap();
     assert_eq!((early.state, early.changed, early.wait), (SignalState::Kept, true, None)); // I-29: kept if early
     let token = house.token("rita").await;
@@ -61,5 +61,29 @@ async fn a_signal_to_one_wait_ends_that_one() {
     house.local.signal(run.id, "paid", &request("b", "\"first\"")).await.unwrap();
     let done = house.ended(&run).await;
     assert_eq!(done.result.as_ref().map(Json::as_str), Some(r#"["first","second"]"#)); // R-237
+    house.host.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_that_a_program_chose_is_one_word_of_the_command_that_is_shown() {
+    let house = House::open().await;
+    let source = r#"
+names = ["paid; rm -rf ~", "it's", "--id", "two\nlines", "order/7"]
+result = stasis.parallel(*[stasis.signal.later(name) for name in names])
+"#;
+    house.register("names", source).await;
+    let run = house.run("names", "{}").await;
+    let moves = house.local.explain(run.id).await.unwrap().moves;
+    let start = format!("stasis signal {} --payload JSON ", run.id);
+    let mut words: Vec<_> = moves.iter().filter_map(|line| line.strip_prefix(&start)).collect();
+    words.sort_unstable();
+    assert_eq!(words, ["'it'\\''s'", "'paid; rm -rf ~'", "-- --id", "order/7"]); // R-380
+    for word in words {
+        // What a shell makes of it.
+        let said = std::process::Command::new("sh").args(["-c", &format!("printf '%s|' {word}")]).output().unwrap();
+        let said = String::from_utf8(said.stdout).unwrap();
+        let name = said.strip_prefix("--|").unwrap_or(&said).trim_end_matches('|').to_owned();
+        assert!(run.waiting_for.iter().any(|wait| wait.name.as_deref() == Some(name.as_str())), "{word}: {said}"); // R-380
+    }
     house.host.shutdown().await;
 }
