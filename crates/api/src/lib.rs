@@ -12,6 +12,7 @@ pub mod call;
 pub mod client;
 pub mod event;
 pub mod explain;
+pub mod job;
 pub mod json;
 pub mod operate;
 pub mod page;

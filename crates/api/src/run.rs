@@ -1,6 +1,7 @@
 //! A run and what is asked of it (I-21 to I-24, I-41, I-42).
 
 use crate::approval::Approval;
+use crate::job::Job;
 use crate::json::Json;
 use crate::twin::twin;
 use protocol::digest::Digest;
@@ -210,6 +211,8 @@ pub struct Obligation {
     /// The hop's number, the call's or the job's id.
     #[serde(rename = "ref")]
     pub of: String,
+    /// The agent of a job, as `<principal> (<worker>)`.
+    pub name: Option<String>,
     pub state: ObligationState,
     pub by: Option<String>,
     pub reason: Option<String>,
@@ -288,18 +291,6 @@ pub struct Outcome {
     pub run: Run,
     pub approvals: Vec<Approval>,
     pub jobs: Vec<Job>,
-}
-
-/// A delegated job, as an outcome names it.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
-pub struct Job {
-    pub id: String,
-    #[schema(value_type = String)]
-    pub run: RunId,
-    pub kind: String,
-    pub state: String,
-    #[schema(value_type = String)]
-    pub created_at: Time,
 }
 
 /// Body of `POST /v1/runs` and `PUT /v1/runs/{id}`.

@@ -4,6 +4,7 @@ use crate::clock;
 use crate::door::Door;
 use crate::failure::Failure;
 use api::approval::{ApprovalQuery, Order};
+use api::job::JobQuery;
 use api::run::{Outcome, Until};
 use api::{Approval, Run};
 use protocol::id::RunId;
@@ -11,7 +12,7 @@ use std::time::Duration;
 
 /// One long poll; the server's own bound is 55 s (runs.md section 20).
 const POLL: Duration = Duration::from_secs(50);
-/// A run has at most 256 open waits, so one page holds its approvals.
+/// A run has at most 256 open waits, so one page holds its approvals, and another its jobs.
 const OPEN_WAITS: u32 = 256;
 
 /// Waits until the run stops or ends, `limit` at most. The run as it then is, and whether it got there.
@@ -36,8 +37,10 @@ pub(crate) async fn wait(
 /// The run with all that is still asked of somebody.
 pub(crate) async fn outcome(door: &Door, run: Run, decided: Option<Approval>) -> Result<Outcome, Failure> {
     let approvals = pending(door, run.id).await?;
-    // Scripts hand no work to outside agents, so a run has no jobs to list.
-    Ok(Outcome { approval: decided, run, approvals, jobs: Vec::new() })
+    let query = JobQuery { run: Some(run.id), open: Some(true), limit: Some(OPEN_WAITS), ..JobQuery::default() };
+    let mut jobs = door.client.jobs(&query).await?.items;
+    jobs.reverse();
+    Ok(Outcome { approval: decided, run, approvals, jobs })
 }
 
 /// The run's pending approvals, oldest first.

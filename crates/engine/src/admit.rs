@@ -129,7 +129,7 @@ async fn pin(inner: &Inner, request: &StartRun) -> Result<(protocol::workflow::P
     match pinned::load(inner, pattern).await {
         // What the pattern says is the pattern's own, whichever revision was registered last.
         Ok(pinned) => {
-            let (max_calls, not_after) = (pinned.max_calls, pinned.not_after);
+            let (max_calls, not_after) = (pinned.plan.max_calls, pinned.plan.not_after);
             let resume = pattern.manifest.resume;
             Ok((pattern.clone(), Settings { max_calls, not_after, resume, ..workflow.settings }))
         }

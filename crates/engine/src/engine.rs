@@ -79,7 +79,7 @@ pub struct SendSignal {
 /// A running engine; clones share it.
 #[derive(Clone)]
 pub struct Engine {
-    inner: Arc<Inner>,
+    pub(crate) inner: Arc<Inner>,
     renewer: Arc<Mutex<Option<Renewer>>>,
 }
 
@@ -134,6 +134,7 @@ impl Engine {
             health: Health::default(),
             finding: Finding::default(),
             relays: Relays::default(),
+            claims: tokio::sync::Mutex::default(),
             stopping: CancellationToken::new(),
             tasks: TaskTracker::new(),
             ledger: config.ledger,

@@ -45,6 +45,8 @@ pub(crate) struct Inner {
     pub(crate) health: Health,
     pub(crate) finding: Finding,
     pub(crate) relays: Relays,
+    /// Held while jobs are given out.
+    pub(crate) claims: tokio::sync::Mutex<()>,
     pub(crate) stopping: CancellationToken,
     pub(crate) tasks: TaskTracker,
 }

@@ -9,10 +9,9 @@ use crate::tools::Grant;
 use protocol::builtin;
 use protocol::digest::Digest;
 use protocol::json::Canonical;
-use protocol::plan::Plan;
+use protocol::plan::{Plan, PlanSchema};
 use protocol::run::{PatternRef, Run};
 use protocol::schema::Schema;
-use protocol::time::Time;
 use protocol::tool::ToolSpec;
 use protocol::workflow::{Manifest, Pattern};
 use sandbox::Sandbox;
@@ -25,9 +24,8 @@ pub(crate) struct Pinned {
     /// The tools of the plan and the built-in ones, by name.
     pub(crate) tools: BTreeMap<String, PinnedTool>,
     pub(crate) output: Schema,
-    /// What its plan allows: counted calls, and until when.
-    pub(crate) max_calls: u32,
-    pub(crate) not_after: Option<Time>,
+    /// What is sealed: its tools, how many calls it may make, and until when.
+    pub(crate) plan: Plan,
     /// The image it is pinned to; none only where nothing of it can run.
     pub(crate) sandbox: Option<Sandbox>,
 }
@@ -50,8 +48,7 @@ impl Pinned {
             source: String::new(),
             tools: BTreeMap::new(),
             output: Schema::compile(&any).expect("the schema of anything"),
-            max_calls: 0,
-            not_after: None,
+            plan: Plan { schema: PlanSchema::V1, max_calls: 0, not_after: None, tools: Vec::new() },
             sandbox: None,
         }
     }
@@ -129,8 +126,7 @@ async fn parts(inner: &Inner, manifest: &Manifest, sandbox: Option<Sandbox>) -> 
     Ok(Pinned {
         tools: tools(inner, &plan).await?,
         output: compile(&manifest.output_schema, "output schema")?,
-        max_calls: plan.max_calls,
-        not_after: plan.not_after,
+        plan,
         source,
         sandbox,
     })

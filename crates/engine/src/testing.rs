@@ -48,6 +48,7 @@ impl Bench {
             health: Health::default(),
             finding: Finding::default(),
             relays: Relays::default(),
+            claims: tokio::sync::Mutex::default(),
             stopping: CancellationToken::new(),
             tasks: TaskTracker::new(),
         });

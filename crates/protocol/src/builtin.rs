@@ -15,6 +15,8 @@ pub const SLEEP: &str = "stasis.sleep";
 pub const SIGNAL: &str = "stasis.signal";
 /// Waits for whichever of several signals and timers comes first.
 pub const FIRST: &str = "stasis.first";
+/// Hands a job over to an agent, and waits for its end.
+pub const DELEGATE: &str = "stasis.delegate";
 pub const NOW: &str = "stasis.now";
 pub const RANDOM_BYTES: &str = "stasis.random_bytes";
 pub const SHA256: &str = "stasis.sha256";
@@ -40,7 +42,7 @@ pub fn all() -> impl Iterator<Item = &'static Arc<ToolSpec>> {
     SPECS.values()
 }
 
-const DOCUMENTS: [&str; 7] = [
+const DOCUMENTS: [&str; 8] = [
     r#"{"name": "stasis.gate", "version": "1", "effect": "read", "approval": "always", "builtin": {"function": "gate"},
         "description": "Ask a person, and go on only if they approve.",
         "input_schema": {"type": "object", "additionalProperties": false, "required": ["title"], "properties": {
@@ -72,6 +74,15 @@ const DOCUMENTS: [&str; 7] = [
             "waits": {"type": "array", "minItems": 1, "maxItems": 64, "items": {
                 "type": "object", "additionalProperties": false, "required": ["tool", "arguments"], "properties": {
                     "tool": {"type": "string"}, "arguments": {"type": "object"}}}}}},
+        "output_schema": {}}"#,
+    r#"{"name": "stasis.delegate", "version": "1", "effect": "read", "builtin": {"function": "delegate"},
+        "description": "Hand a job over to an agent, and wait until it has ended.",
+        "input_schema": {"type": "object", "additionalProperties": false, "required": ["agent", "task"], "properties": {
+            "agent": {"type": "string", "minLength": 1, "maxLength": 256},
+            "task": true,
+            "tools": {"type": "array", "items": {"type": "string", "minLength": 1}, "maxItems": 256},
+            "max_calls": {"type": "integer", "minimum": 1, "maximum": 10000},
+            "timeout_ms": {"type": "integer", "minimum": 1, "maximum": 34560000000}}},
         "output_schema": {}}"#,
     r#"{"name": "stasis.now", "version": "1", "effect": "read", "builtin": {"function": "now"},
         "description": "The present time.",

@@ -6,7 +6,8 @@
 use crate::approval::{Method, Verdict};
 use crate::call::Outcome;
 use crate::digest::Digest;
-use crate::id::{ApprovalId, CallId, RequestId, RunId, WaitId, WorkerId};
+use crate::id::{ApprovalId, CallId, JobId, RequestId, RunId, WaitId, WorkerId};
+use crate::job::{self, Job};
 use crate::journal::Entry;
 use crate::json::Canonical;
 use crate::policy::{Obligation, Strength};
@@ -15,6 +16,7 @@ use crate::rows::NewBody;
 use crate::run::{Charge, Failure, Head, Kind, PatternRef, Run, Settings, Snapshot, Status, WaitMode};
 use crate::signal::{Awaited, Signal, To};
 use crate::time::Time;
+use crate::wait::Owner;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -38,6 +40,13 @@ pub enum Command {
     Pause(PauseRun),
     Resume(PauseRun),
     Send(Box<SendSignal>),
+    /// A verb of an agent.
+    Job(Box<JobCommand>),
+    /// A job whose time has come: nothing was heard of its agent, or its deadline.
+    ExpireJob {
+        run: RunId,
+        job: JobId,
+    },
     Recover(Recover),
     /// What the engine found out about a call that no hop has any more.
     Found(Box<Found>),
@@ -64,6 +73,8 @@ pub enum Subject<'a> {
     Approval(ApprovalId),
     /// The run of this call.
     Call(CallId),
+    /// The run of this job, with the job.
+    Job(JobId),
     /// A run, and the signal of this id if it knows it.
     Signal(RunId, &'a str),
     /// The run of this wait for a signal, with what ended it, and the signal of this id.
@@ -180,6 +191,8 @@ pub struct Progress {
     pub timers: Vec<Timer>,
     /// Waits for signals to open; each may take a kept one at once.
     pub signals: Vec<AwaitSignal>,
+    /// Jobs to hand over, for calls among `entries` or already stored.
+    pub jobs: Vec<Submit>,
     pub conclusions: Vec<Conclusion>,
     /// Waits that ended and that the hop has taken note of; their rows go.
     pub taken: Vec<WaitId>,
@@ -189,6 +202,25 @@ pub struct Progress {
     pub log_base: u32,
     pub log: Vec<String>,
     pub bodies: Vec<NewBody>,
+}
+
+/// A wait that a hop opens with its next command.
+#[derive(Clone, Debug)]
+pub struct Opening {
+    pub call: CallId,
+    pub wait: WaitId,
+    pub owner: Owner,
+}
+
+impl Progress {
+    /// The waits that are to be opened.
+    pub fn opens(&self) -> impl Iterator<Item = Opening> + '_ {
+        let asks = self.asks.iter().map(|a| Opening { call: a.call, wait: a.wait, owner: Owner::Approval(a.id) });
+        let timers = self.timers.iter().map(|t| Opening { call: t.call, wait: t.wait, owner: Owner::Timer(t.wait) });
+        let signal = |s: &AwaitSignal| Opening { call: s.call, wait: s.wait, owner: Owner::Signal(s.awaited.clone()) };
+        let jobs = self.jobs.iter().map(|j| Opening { call: j.call, wait: j.wait, owner: Owner::Job(j.job) });
+        asks.chain(timers).chain(self.signals.iter().map(signal)).chain(jobs)
+    }
 }
 
 /// A question to publish: whether a call, or a gate, may go ahead.
@@ -220,6 +252,16 @@ pub struct AwaitSignal {
     pub wait: WaitId,
     pub call: CallId,
     pub awaited: Arc<Awaited>,
+}
+
+/// A job to hand over, for a call among the entries. `bodies` are those that its request names.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Submit {
+    pub job: JobId,
+    pub wait: WaitId,
+    pub call: CallId,
+    pub request: job::Request,
+    pub bodies: Vec<NewBody>,
 }
 
 /// When a timer ends.
@@ -375,6 +417,61 @@ impl Target {
     }
 }
 
+/// What an agent does with a job.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct JobCommand {
+    pub by: Caller,
+    pub job: JobId,
+    pub act: JobAct,
+    pub taker: Option<Taker>,
+}
+
+/// The verbs of an agent; all but the claim carry the token that the claim gave.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum JobAct {
+    Claim {
+        worker: String,
+        lease: Duration,
+        claim_id: String,
+    },
+    Heartbeat {
+        token: u32,
+        progress: Option<Canonical>,
+    },
+    Report {
+        token: u32,
+        reported: Reported,
+    },
+    /// It has stopped, as it was asked to.
+    AckCancel {
+        token: u32,
+    },
+}
+
+/// What came of a job, with the bytes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Reported {
+    /// `text` is the result as JSON; its bytes are those of `result`.
+    Succeeded {
+        result: NewBody,
+        text: Canonical,
+    },
+    Failed {
+        error: NewBody,
+    },
+}
+
+impl JobAct {
+    pub const fn token(&self) -> Option<u32> {
+        match self {
+            JobAct::Claim { .. } => None,
+            JobAct::Heartbeat { token, .. } | JobAct::Report { token, .. } | JobAct::AckCancel { token } => {
+                Some(*token)
+            }
+        }
+    }
+}
+
 /// Sets or clears the pause of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PauseRun {
@@ -493,6 +590,12 @@ pub enum Answer {
         signal: Box<Signal>,
         changed: bool,
     },
+    /// A job as it is now; `changed` is false for a repeat of what stands.
+    Job {
+        run: Box<Run>,
+        job: Box<Job>,
+        changed: bool,
+    },
     /// An expiry, cancel, pause, recovery, reading, cleanup or removal; `changed` is false if there was nothing to do.
     Settled {
         run: Box<Run>,
@@ -525,6 +628,8 @@ impl Command {
                 Target::Name { run, .. } => Subject::Signal(*run, &send.id),
                 Target::Wait(wait) => Subject::Wait(*wait, &send.id),
             },
+            Command::Job(command) => Subject::Job(command.job),
+            Command::ExpireJob { job, .. } => Subject::Job(*job),
             Command::Recover(recover) => Subject::Run(recover.run),
             Command::Found(found) => Subject::Run(found.run),
             Command::Read(read) => match read.opened {
@@ -544,6 +649,7 @@ impl Answer {
             | Answer::Claimed { run }
             | Answer::Stored { run }
             | Answer::Sent { run, .. }
+            | Answer::Job { run, .. }
             | Answer::Settled { run, .. } => Some(run),
             Answer::Decided(decided) => Some(&decided.run),
             Answer::Dispatched { .. } | Answer::NotDispatched { .. } => None,

@@ -61,6 +61,16 @@ pub enum Kind {
     /// A wait took one that was kept.
     SignalTaken,
     SignalSetAside,
+    JobQueued,
+    JobRunning,
+    JobCancelling,
+    JobSucceeded,
+    JobFailed,
+    JobLost,
+    JobTimedOut,
+    JobCancelled,
+    /// Nothing of it runs any more.
+    JobStopped,
     ClaimLapsed,
     ContainmentOpened,
     ContainmentAcknowledged,
@@ -70,7 +80,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    const OTHERS: [(Kind, &'static str); 33] = [
+    const OTHERS: [(Kind, &'static str); 42] = [
         (Kind::NodeEntered, "node.entered"),
         (Kind::NodeWaiting, "node.waiting"),
         (Kind::NodeEnded, "node.ended"),
@@ -98,6 +108,15 @@ impl Kind {
         (Kind::SignalReceived, "signal.received"),
         (Kind::SignalTaken, "signal.taken"),
         (Kind::SignalSetAside, "signal.set_aside"),
+        (Kind::JobQueued, "job.queued"),
+        (Kind::JobRunning, "job.running"),
+        (Kind::JobCancelling, "job.cancelling"),
+        (Kind::JobSucceeded, "job.succeeded"),
+        (Kind::JobFailed, "job.failed"),
+        (Kind::JobLost, "job.lost"),
+        (Kind::JobTimedOut, "job.timed_out"),
+        (Kind::JobCancelled, "job.cancelled"),
+        (Kind::JobStopped, "job.stopped"),
         (Kind::ClaimLapsed, "claim.lapsed"),
         (Kind::ContainmentOpened, "containment.opened"),
         (Kind::ContainmentAcknowledged, "containment.acknowledged"),

@@ -19,6 +19,7 @@ pub mod event;
 mod fault;
 pub mod fields;
 pub mod id;
+pub mod job;
 pub mod journal;
 pub mod json;
 pub mod limits;

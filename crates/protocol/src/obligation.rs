@@ -3,7 +3,7 @@
 //! Owns: the row of an obligation. A stopping run ends only when each of its obligations is acknowledged or attested
 //! (E-17, E-18).
 
-use crate::id::{CallId, RunId};
+use crate::id::{CallId, JobId, RunId};
 use crate::time::Time;
 
 /// An obligation of a stopping run.
@@ -24,6 +24,8 @@ pub enum Subject {
     Hop(u32),
     /// A call in flight.
     Call(CallId),
+    /// A job that an agent has, or had when it was last heard of.
+    Job(JobId),
 }
 
 /// Whether it did.
@@ -44,6 +46,7 @@ impl Subject {
         match self {
             Subject::Hop(_) => "hop",
             Subject::Call(_) => "call",
+            Subject::Job(_) => "job",
         }
     }
 }

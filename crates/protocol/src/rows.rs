@@ -8,7 +8,8 @@ use crate::approval::Approval;
 use crate::call::{Call, Receipt};
 use crate::digest::Digest;
 use crate::event::{Event, Facts, Kind};
-use crate::id::{ApprovalId, CallId, RunId, WaitId};
+use crate::id::{ApprovalId, CallId, JobId, RunId, WaitId};
+use crate::job::Job;
 use crate::journal;
 use crate::json::Canonical;
 use crate::obligation::Obligation;
@@ -30,10 +31,20 @@ pub struct Rows {
     pub calls: Set<Call>,
     /// Open ones.
     pub obligations: Set<Obligation>,
+    /// Those that [`keeps`](Rows::keeps) says, and the one a command names.
+    pub jobs: Set<Job>,
     /// Kept ones, and those that a command names or asks for.
     pub signals: Set<Signal>,
     /// Payloads of kept signals, where the command makes waits that may take them.
     pub payloads: Vec<(Digest, Canonical)>,
+}
+
+impl Rows {
+    /// Whether a job may still matter to its run: it has not ended, nobody knows that its agent stopped, or a hop has still to
+    /// take note of its end.
+    pub fn keeps(&self, job: &Job) -> bool {
+        !job.is_ended() || job.stopped_at.is_none() || self.waits.get(job.wait).is_some()
+    }
 }
 
 /// A row that is known by a key.
@@ -156,6 +167,13 @@ impl Keyed for Approval {
 impl Keyed for Call {
     type Key = CallId;
     fn key(&self) -> CallId {
+        self.id
+    }
+}
+
+impl Keyed for Job {
+    type Key = JobId;
+    fn key(&self) -> JobId {
         self.id
     }
 }

@@ -33,6 +33,7 @@ pub enum Owner {
     Timer(WaitId),
     /// Whoever sends what it wants.
     Signal(Arc<Awaited>),
+    Job(crate::id::JobId),
 }
 
 /// Where a wait stands.
@@ -63,6 +64,7 @@ impl Owner {
             Owner::Approval(_) => Parked::Consent,
             Owner::Timer(_) => Parked::Timer,
             Owner::Signal(_) => Parked::Signal,
+            Owner::Job(_) => Parked::Delegate,
         }
     }
 
@@ -71,6 +73,7 @@ impl Owner {
             Owner::Approval(_) => "approval",
             Owner::Timer(_) => "timer",
             Owner::Signal(_) => "signal",
+            Owner::Job(_) => "job",
         }
     }
 }

@@ -26,7 +26,7 @@ pub use config::{Checkpoints, Clock, StoreConfig};
 pub use error::{Corrupt, OpenError, ReadError, TransactError};
 pub use hint::Hint;
 pub use ledger::Ledger;
-pub use page::{ApprovalFilter, ApprovalOrder, ApprovalStatus, Cursor, Page, RunFilter, WaitingFor};
+pub use page::{ApprovalFilter, ApprovalOrder, ApprovalStatus, Cursor, JobFilter, Page, RunFilter, WaitingFor};
 #[cfg(feature = "testing")]
 pub use sqlite::scans;
-pub use sqlite::{ApprovalOf, CallOf, Check, Claimable, Counts, Due, Old, Reach, Removed, Shown};
+pub use sqlite::{ApprovalOf, CallOf, Check, Claimable, Counts, Due, JobOf, Old, Reach, Removed, Shown};

@@ -91,6 +91,17 @@ pub enum WaitingFor {
     Approval,
     Timer,
     Signal,
+    Job,
+}
+
+/// Which jobs are listed; everything that is named must hold. Newest first.
+#[derive(Clone, Debug, Default)]
+pub struct JobFilter {
+    pub namespace: Option<String>,
+    pub run: Option<RunId>,
+    pub kind: Option<String>,
+    /// Only those that have not ended.
+    pub open: bool,
 }
 
 /// Which approvals are listed.

@@ -4,7 +4,7 @@ use protocol::approval::Approval;
 use protocol::call::{Call, Receipt};
 use protocol::digest::Digest;
 use protocol::event::Event;
-use protocol::id::{ApprovalId, CallId, RunId};
+use protocol::id::{ApprovalId, CallId, JobId, RunId};
 use protocol::journal::Entry;
 use protocol::pause::Shared;
 use protocol::rows::LogLine;
@@ -13,8 +13,8 @@ use protocol::time::Time;
 
 use crate::error::{Corrupt, ReadError};
 use crate::ledger::Ledger;
-use crate::page::{ApprovalFilter, Cursor, Page, RunFilter};
-use crate::sqlite::{ApprovalOf, CallOf, Check, Claimable, Counts, Due, Old, Reach, Removed, Shown};
+use crate::page::{ApprovalFilter, Cursor, JobFilter, Page, RunFilter};
+use crate::sqlite::{ApprovalOf, CallOf, Check, Claimable, Counts, Due, JobOf, Old, Reach, Removed, Shown};
 
 type Read<T> = Result<T, ReadError>;
 
@@ -66,6 +66,23 @@ impl Ledger {
         limit: usize,
     ) -> Read<Page<CallOf>> {
         self.inner.readers.read(move |r| r.effects(ambiguous, run, after, limit)).await
+    }
+
+    /// Jobs with their runs, newest first.
+    pub async fn jobs(&self, filter: JobFilter, after: Option<Cursor>, limit: usize) -> Read<Page<JobOf>> {
+        self.inner.readers.read(move |r| r.jobs(&filter, after, limit)).await
+    }
+
+    /// Jobs that were claimed under a key, whoever claimed them.
+    pub async fn claimed_jobs(&self, claim_id: &str) -> Read<Page<JobOf>> {
+        let claim_id = claim_id.to_owned();
+        self.inner.readers.read(move |r| r.claimed(&claim_id)).await
+    }
+
+    /// Jobs of a kind that wait for an agent, in the order in which they are given out.
+    pub async fn queued_jobs(&self, kind: &str, namespace: &str, limit: usize) -> Read<Vec<JobId>> {
+        let [kind, namespace] = [kind, namespace].map(str::to_owned);
+        self.inner.readers.read(move |r| r.queued_jobs(&kind, &namespace, limit)).await
     }
 
     /// The journal in order of position. Compare it with the run's head before use: [`protocol::journal::verify`].

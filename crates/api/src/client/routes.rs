@@ -5,12 +5,15 @@ use crate::approval::{Approval, ApprovalQuery, BatchAnswer, BatchRequest, Decisi
 use crate::call::{Call, EffectItem, EffectQuery};
 use crate::event::{Event, LogLine, TailQuery};
 use crate::explain::Explain;
+use crate::job::{
+    AckRequest, ClaimRequest, ClaimedJobs, CompleteRequest, FailRequest, HeartbeatRequest, Job, JobQuery,
+};
 use crate::operate::{DoctorReport, Guest, NewToken, Queue, Ready, Token};
 use crate::page::{ListQuery, Page, Tail};
 use crate::run::{ActionRequest, Run, RunQuery, StartRun, Until, WaitQuery};
 use crate::signal::{Signal, SignalRequest};
 use crate::workflow::{ActivateRequest, Pattern, RegisterWorkflow, Registered, Tool, Workflow};
-use protocol::id::{ApprovalId, CallId, PatternId, RunId, TokenId, WaitId};
+use protocol::id::{ApprovalId, CallId, JobId, PatternId, RunId, TokenId, WaitId};
 use reqwest::{Method, StatusCode};
 use std::time::Duration;
 
@@ -128,6 +131,33 @@ impl Client {
         let after = query.after.clone().or_else(|| Some(String::new()));
         let query = TailQuery { after, ..query.clone() };
         self.get(&["v1", "runs", &id.to_string(), "events"], &query).await
+    }
+
+    // Jobs (I-28).
+
+    pub async fn jobs(&self, query: &JobQuery) -> Result<Page<Job>, ClientError> {
+        self.get(&["v1", "jobs"], query).await
+    }
+
+    pub async fn claim_jobs(&self, request: &ClaimRequest) -> Result<ClaimedJobs, ClientError> {
+        self.post(&["v1", "jobs", "claim"], request).await
+    }
+
+    /// `stop` of the answer says whether to stop.
+    pub async fn heartbeat(&self, id: JobId, request: &HeartbeatRequest) -> Result<Job, ClientError> {
+        self.post(&["v1", "jobs", &id.to_string(), "heartbeat"], request).await
+    }
+
+    pub async fn complete_job(&self, id: JobId, request: &CompleteRequest) -> Result<Job, ClientError> {
+        self.post(&["v1", "jobs", &id.to_string(), "complete"], request).await
+    }
+
+    pub async fn fail_job(&self, id: JobId, request: &FailRequest) -> Result<Job, ClientError> {
+        self.post(&["v1", "jobs", &id.to_string(), "fail"], request).await
+    }
+
+    pub async fn ack_cancel(&self, id: JobId, request: &AckRequest) -> Result<Job, ClientError> {
+        self.post(&["v1", "jobs", &id.to_string(), "ack-cancel"], request).await
     }
 
     // Signals (I-29).

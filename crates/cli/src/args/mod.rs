@@ -3,6 +3,7 @@
 //! Owns what clap is told, and nothing of what a command does. Each command has help with examples (I-17).
 
 pub(crate) mod approval;
+pub(crate) mod job;
 pub(crate) mod operate;
 pub(crate) mod run;
 pub(crate) mod workflow;
@@ -109,6 +110,10 @@ pub(crate) enum Command {
         after_help = "Exits 0 whenever the signal is taken in, whatever the run then does.\n\nExamples:\n  stasis signal run_01m8nwmbe0e00bsaekf59edd1r paid --payload '{\"amount\":250.5}'\n  stasis signal run_01m8nwmbe0e00bsaekf59edd1r paid --payload @paid.json --id payment-77"
     )]
     Signal(operate::Signal),
+    /// List jobs that runs hand over, and do them as an agent
+    #[command(subcommand, arg_required_else_help = true)]
+    #[command(after_help = "Examples:\n  stasis job list --open\n  stasis job claim --kind reviewer")]
+    Job(job::Job),
     /// List effects and settle those whose outcome nobody knows
     #[command(subcommand, arg_required_else_help = true)]
     #[command(

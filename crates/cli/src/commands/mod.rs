@@ -9,6 +9,7 @@ mod effects;
 mod images;
 mod init;
 mod interactive;
+mod jobs;
 mod operate;
 mod program;
 mod runs;
@@ -53,6 +54,7 @@ async fn once(app: &App, command: &Command) -> Result<Exit, Failure> {
         Command::Approval(verb) => approvals::approval(app, verb).await,
         Command::Call(verb) => effects::call(app, verb).await,
         Command::Signal(signal) => signals::send(app, signal).await,
+        Command::Job(verb) => jobs::job(app, verb).await,
         Command::Effect(verb) => effects::effect(app, verb).await,
         Command::Guest(verb) => operate::guest(app, verb).await,
         Command::Tool(verb) => operate::tool(app, verb).await,

@@ -3,6 +3,7 @@
 use super::run::pause_text;
 use super::{arguments, indent, or_dash, pretty, relative, short, table, visible};
 use api::call::CallState;
+use api::job::Job;
 use api::operate::CheckVerdict;
 use api::{Call, DoctorReport, EffectItem, Guest, Queue, Registered, Signal, Token, Tool, Workflow};
 use protocol::digest::Digest;
@@ -230,6 +231,42 @@ pub(crate) fn signal(signal: &Signal) -> String {
         None => signal.state.as_str().to_owned(),
     };
     format!("{}  {name}  {state}\n", visible(&signal.id))
+}
+
+pub(crate) fn jobs(jobs: &[Job], now: Time) -> String {
+    let rows = jobs.iter().map(|job| {
+        let agent = job.agent.as_ref().map(|agent| format!("{} ({})", agent.principal, agent.worker));
+        let running = if job.may_still_run && job.ended_at.is_some() { "may still be running" } else { "" };
+        vec![
+            job.id.to_string(),
+            visible(&job.kind),
+            job.state.as_str().to_owned(),
+            or_dash(agent.as_deref().map(visible)),
+            job.run.to_string(),
+            relative(job.created_at, now),
+            running.to_owned(),
+        ]
+    });
+    table(&["JOB", "KIND", "STATE", "AGENT", "RUN", "CREATED", ""], rows.collect())
+}
+
+/// A job after one of its agent's verbs.
+pub(crate) fn job(job: &Job) -> String {
+    let stop = if job.stop { "  asked to stop" } else { "" };
+    format!("{}  {}  {}{stop}\n", job.id, visible(&job.kind), job.state.as_str())
+}
+
+/// Jobs that were just claimed, each with what is to be done.
+pub(crate) fn claimed(jobs: &[Job]) -> String {
+    if jobs.is_empty() {
+        return "no job waits\n".to_owned();
+    }
+    let one = |job: &Job| {
+        let token = job.agent.as_ref().map_or(0, |agent| agent.token);
+        let task = job.task.as_ref().map(|task| indent(&pretty(task), "  ")).unwrap_or_default();
+        format!("{}  {}  --job-token {token}\n{task}", job.id, visible(&job.kind))
+    };
+    jobs.iter().map(one).collect()
 }
 
 pub(crate) fn queues(queues: &[Queue], now: Time) -> String {

@@ -63,7 +63,8 @@ pub(crate) fn brief(run: &Run, now: Time) -> String {
     }
     for obligation in run.obligations.iter().filter(|o| o.state == api::run::ObligationState::Open) {
         let error = obligation.last_error.as_deref().map(|e| format!(": {}", visible(e))).unwrap_or_default();
-        let _ = writeln!(text, "not stopped yet: {:?} {}{error}", obligation.kind, obligation.of);
+        let of = obligation.name.as_deref().map(|name| format!(" of {}", visible(name))).unwrap_or_default();
+        let _ = writeln!(text, "not stopped yet: {:?} {}{of}{error}", obligation.kind, obligation.of);
     }
     if run.status == Status::Queued && run.paused.is_empty() {
         let _ = writeln!(text, "hint: stasis run wait {}", run.id); // I-19

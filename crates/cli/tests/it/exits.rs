@@ -62,6 +62,31 @@ fn a_signal_brings_its_run_on_and_is_sent_once() {
 }
 
 #[test]
+fn an_agent_does_a_job_from_the_command_line() {
+    let home = Home::new();
+    home.write("hands.py", "result = stasis.delegate(\"reviewer\", {\"look\": \"at it\"})\n");
+    let stopped = home.json(3, &["run", "hands.py"]);
+    let job = text(&stopped, "/jobs/0/id").to_owned(); // I-42
+    assert_eq!((text(&stopped, "/run/status"), text(&stopped, "/jobs/0/state")), ("awaiting_delegate", "queued"));
+    let claimed = home.json(0, &["job", "claim", "--kind", "reviewer", "--worker", "w-1"]); // I-7
+    assert_eq!((text(&claimed, "/items/0/id"), text(&claimed, "/items/0/task/look")), (&*job, "at it"));
+    let token = claimed["items"][0]["agent"]["token"].to_string();
+    let verb = |exit, verb: &str, more: &[&str]| {
+        let words = ["job", verb, &job, "--job-token", &token];
+        home.json(exit, &[&words[..], more].concat())
+    };
+    let heard = verb(0, "heartbeat", &["--progress", "{\"done\":1}"]);
+    assert_eq!((&heard["stop"], &heard["progress"]["done"]), (&false.into(), &1.into()));
+    assert_eq!(text(&home.json(0, &["job", "list", "--open"]), "/items/0/agent/worker"), "w-1");
+    assert_eq!(text(&verb(0, "complete", &["--result", "7"]), "/state"), "succeeded");
+    let run = text(&stopped, "/run/id");
+    assert_eq!(home.json(0, &["run", "wait", run])["run"]["result"], 7); // I-1b: the command carried it on
+    let late = home.problem(8, &["job", "fail", &job, "--job-token", &token, "--error", "no"]);
+    assert_eq!(text(&late, "/code"), "job_terminal");
+    assert_eq!(text(&verb(0, "ack-cancel", &[]), "/state"), "succeeded");
+}
+
+#[test]
 fn a_paused_workflow_or_queue_starts_nothing() {
     let home = Home::new();
     home.write("good.py", "result = 1\n");

@@ -1,5 +1,6 @@
 //! Judging one accepted call: steps 8 to 11 of the broker, and who could decide it. In them no handler has started (C-88).
 
+use super::delegation::{Delegated, delegated};
 use super::waits::{Wanted as Awaits, wanted};
 use crate::hop::Hop;
 use crate::pinned::PinnedTool;
@@ -21,6 +22,8 @@ pub(crate) enum Judged {
     Ask(Box<Wanted>),
     /// It waits for a signal or a time.
     Waits(Vec<Awaits>),
+    /// It hands a job over.
+    Delegates(Box<Delegated>),
     Denied {
         code: Code,
         message: String,
@@ -155,6 +158,10 @@ fn by_policy(hop: &Hop, tool: &PinnedTool, arguments: &Canonical) -> Judged {
     });
     match judgement {
         Judgement::Deny { reason } => Judged::denied(Code::PolicyDenied, reason),
+        Judgement::Allow if tool.spec.name == builtin::DELEGATE => match delegated(hop, &value) {
+            Ok(job) => Judged::Delegates(Box::new(job)),
+            Err((code, message)) => Judged::denied(code, message),
+        },
         Judgement::Allow => match wanted(&tool.spec.name, &value) {
             Some(Ok(waits)) => Judged::Waits(waits),
             Some(Err(fault)) => Judged::denied(Code::InvalidArguments, fault),

@@ -5,12 +5,14 @@
 //! It starts no handler and writes nothing; the hop does, after the gate.
 
 mod builtin;
+mod delegation;
 mod judge;
 mod request;
 mod room;
 mod waits;
 
 pub(crate) use builtin::instant;
+pub(crate) use delegation::Delegated;
 pub(crate) use judge::{Judged, Wanted, authority, awaits_settling, decider, judge};
 pub(crate) use request::{Asked, Refused, Request, read, too_large};
 pub(crate) use room::{room, room_for_waits};

@@ -30,22 +30,13 @@ const NO_USE: [(&str, &[&str]); 2] = [
             "start_limit",
             "hold_max",
             "swap_floor",
-            "job_heartbeat",
             "job_retries",
             "anchor_every",
         ],
     ),
     (
         "limits",
-        &[
-            "convergence_calls",
-            "convergence_in_row",
-            "approval_rounds",
-            "kept_signals",
-            "graph_nodes",
-            "artifacts",
-            "job_bytes",
-        ],
+        &["convergence_calls", "convergence_in_row", "approval_rounds", "kept_signals", "graph_nodes", "artifacts"],
     ),
 ];
 

@@ -6,6 +6,7 @@
 use super::ask;
 use super::drain;
 use super::gate;
+use super::jobs;
 use super::line::{self, Line};
 use super::outcome::{deny, succeed};
 use super::settle;
@@ -244,12 +245,16 @@ async fn entered_step(hop: &mut Hop, drive: &mut Drive, id: CallId) -> Result<()
             waits::open(hop, id, wants);
             Ok(())
         }
+        Judged::Delegates(job) => {
+            jobs::submit(hop, id, *job);
+            Ok(())
+        }
         Judged::Ask(wanted) => ask::ask(hop, drive, id, wanted).await,
         Judged::Allowed => gate::start(hop, drive, id).await,
     }
 }
 
-/// A call that waits: for a signal or a time, or for a person.
+/// A call that waits: for a signal, a time or a job, or for a person.
 async fn asked_step(hop: &mut Hop, drive: &mut Drive, id: CallId) -> Result<(), Out> {
     let call = hop.call(id);
     let Some(approval) = hop.approval_of(call) else {
@@ -355,7 +360,7 @@ async fn wait_hot(hop: &mut Hop, drive: &mut Drive) -> Result<Driven, Out> {
     if window.is_zero() || drive.hot.is_some_and(over) {
         return Ok(Driven::Blocked);
     }
-    if !hop.pending.asks.is_empty() || !hop.pending.timers.is_empty() || !hop.pending.signals.is_empty() {
+    if hop.pending.opens().next().is_some() {
         hop.commit(Act::Record).await?;
         failpoint::hit("ask.after");
         hop.refresh().await?;

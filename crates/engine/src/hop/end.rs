@@ -12,7 +12,6 @@ use protocol::id::{CallId, WaitId};
 use protocol::journal::{Entry, Other};
 use protocol::rows::NewBody;
 use protocol::run::{Failure, Phase, Snapshot, WaitMode};
-use protocol::wait::Owner;
 use sandbox::{Binding, End, Guest, Limit, Raised};
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -67,19 +66,14 @@ fn next(hop: &Hop, answer: &Answer) -> Next {
 
 fn open_waits(hop: &Hop, blocked: &[CallId]) -> Vec<WaitId> {
     let stored = hop.waits.iter().filter(|w| blocked.contains(&w.call)).map(|w| w.id);
-    let asked = hop.pending.asks.iter().filter(|ask| blocked.contains(&ask.call)).map(|ask| ask.wait);
-    let timers = hop.pending.timers.iter().filter(|timer| blocked.contains(&timer.call)).map(|timer| timer.wait);
-    let signals = hop.pending.signals.iter().filter(|signal| blocked.contains(&signal.call)).map(|signal| signal.wait);
-    stored.chain(asked).chain(timers).chain(signals).collect()
+    let opened = hop.pending.opens().filter(|wait| blocked.contains(&wait.call)).map(|wait| wait.wait);
+    stored.chain(opened).collect()
 }
 
 /// The kinds of these waits, each once.
 fn open_kinds(hop: &Hop, waits: &[WaitId]) -> BTreeSet<&'static str> {
     let stored = hop.waits.iter().filter(|wait| waits.contains(&wait.id)).map(|wait| wait.owner.kind());
-    let asked = hop.pending.asks.iter().map(|ask| Owner::Approval(ask.id).kind());
-    let timers = hop.pending.timers.iter().map(|timer| Owner::Timer(timer.wait).kind());
-    let signals = hop.pending.signals.iter().map(|signal| Owner::Signal(signal.awaited.clone()).kind());
-    stored.chain(asked).chain(timers).chain(signals).collect()
+    stored.chain(hop.pending.opens().map(|wait| wait.owner.kind())).collect()
 }
 
 /// Freezes the guest where replay would cost more than a thaw; else the journal alone is enough (W-241).
@@ -179,10 +173,15 @@ struct Traceback {
     traceback: protocol::digest::Digest,
 }
 
-/// W-150: class and message; the traceback is a body.
+/// W-150: class and message, or how a job ended; the traceback is a body.
 fn step_failed(hop: &mut Hop, raised: Raised) -> Failure {
     let most = hop.inner.limits.failure_bytes as usize;
-    let mut message = format!("{}: {}", raised.class, raised.message);
+    // how a job ended is said as the call told it, without what the exception puts around it.
+    let ended = raised.message.strip_prefix("stasis.delegate: ").and_then(|text| text.strip_suffix(" (job_ended)"));
+    let mut message = match ended.filter(|_| raised.job_failed) {
+        Some(ended) => ended.to_owned(),
+        None => format!("{}: {}", raised.class, raised.message),
+    };
     message.truncate(message.floor_char_boundary(most));
     let body = hop.keep(raised.traceback.as_bytes());
     let detail = Traceback { line: raised.line, traceback: body.digest };
@@ -224,6 +223,7 @@ async fn acknowledge(hop: &mut Hop) -> Next {
     hop.pending.asks.clear();
     hop.pending.timers.clear();
     hop.pending.signals.clear();
+    hop.pending.jobs.clear();
     hop.pending.engine_calls.clear();
     let known: Vec<CallId> = match hop.inner.ledger.rows(hop.run.id).await {
         Ok(Some(rows)) => rows.calls.iter().filter(|call| !call.is_ended()).map(|call| call.id).collect(),

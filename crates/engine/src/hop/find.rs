@@ -100,7 +100,7 @@ async fn look(hop: &mut Hop, id: CallId) -> Result<Found, Out> {
             };
         }
         Judged::Denied { code, message } => super::outcome::deny(hop, by, code, &message, None::<()>),
-        Judged::Ask(_) | Judged::Waits(_) => {
+        Judged::Ask(_) | Judged::Waits(_) | Judged::Delegates(_) => {
             let why = "a person would have to be asked for it";
             super::outcome::deny(hop, by, Code::PolicyDenied, why, None::<()>);
         }

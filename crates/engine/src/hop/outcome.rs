@@ -20,6 +20,12 @@ pub(super) fn fail(hop: &mut Hop, id: CallId, code: Code, detail: &str, applied:
     end(hop, id, OutcomeStatus::Error, Some(code), applied, Some(body), gate);
 }
 
+/// The same with what a program can look into.
+pub(super) fn fail_with(hop: &mut Hop, id: CallId, code: Code, message: &str, detail: impl Serialize) {
+    let body = told(hop, code, message, Some(detail));
+    end(hop, id, OutcomeStatus::Error, Some(code), Applied::No, Some(body), None);
+}
+
 /// Nothing ran and, under this call, nothing ever will (C-88).
 pub(super) fn deny(hop: &mut Hop, id: CallId, code: Code, message: &str, detail: Option<impl Serialize>) {
     let body = told(hop, code, message, detail);

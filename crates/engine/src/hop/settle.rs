@@ -234,7 +234,7 @@ async fn lookup(hop: &mut Hop, drive: &mut Drive, id: CallId) -> Result<(), Out>
             deny(hop, by, code, &message, None::<()>);
             ask(hop, id).await
         }
-        Judged::Ask(_) | Judged::Waits(_) => {
+        Judged::Ask(_) | Judged::Waits(_) | Judged::Delegates(_) => {
             deny(hop, by, Code::PolicyDenied, "a person would have to be asked for it", None::<()>);
             ask(hop, id).await
         }

@@ -1,6 +1,7 @@
 //! A hop's view of its run, and the one way it writes.
 
 use super::checkpoint::{self, NODE};
+use super::jobs;
 use super::turn::{HopEntry, Turn};
 use crate::failpoint;
 use crate::inner::Inner;
@@ -14,6 +15,7 @@ use protocol::command::{Act, Answer, Command, Conclusion, Hop as Write, Progress
 use protocol::digest::Digest;
 use protocol::event::{Facts, Kind};
 use protocol::id::{ApprovalId, CallId, Ids};
+use protocol::job::Job;
 use protocol::journal::{Entropy, Entry, Other};
 use protocol::limits::UNWRITTEN_BYTES;
 use protocol::rows::NewBody;
@@ -59,6 +61,8 @@ pub(crate) struct Hop {
     pub(crate) calls: BTreeMap<CallId, Call>,
     pub(crate) approvals: BTreeMap<ApprovalId, Approval>,
     pub(crate) waits: Vec<Wait>,
+    /// Those of open calls.
+    pub(crate) jobs: Vec<Job>,
     /// Bodies of this hop that are not stored yet, and those read from the store.
     bodies: HashMap<Digest, Arc<[u8]>>,
     /// The time that the guest was last told (W-171).
@@ -238,15 +242,13 @@ impl Hop {
     pub(crate) fn take_rows(&mut self, rows: Shown) {
         let pending = &self.pending;
         let unstored = |id: CallId| {
-            pending.conclusions.iter().any(|c| c.call == id)
-                || pending.asks.iter().any(|ask| ask.call == id)
-                || pending.timers.iter().any(|timer| timer.call == id)
-                || pending.signals.iter().any(|signal| signal.call == id)
+            pending.conclusions.iter().any(|c| c.call == id) || pending.opens().any(|wait| wait.call == id)
         };
         let news: Vec<Call> = rows.calls.into_iter().filter(|call| !unstored(call.id)).collect();
         self.calls.extend(news.into_iter().map(|call| (call.id, call)));
         self.approvals.extend(rows.approvals.into_iter().map(|a| (a.id, a)));
         self.waits = rows.waits;
+        self.jobs = jobs::awaited(rows.jobs, |call| self.calls.get(&call).is_some_and(|call| !call.is_ended()));
     }
 
     /// Bodies kept for the run, with those that wait to be written (W-165).
@@ -282,6 +284,7 @@ impl Hop {
             calls: BTreeMap::new(),
             approvals: BTreeMap::new(),
             waits: Vec::new(),
+            jobs: Vec::new(),
             bodies: HashMap::new(),
             told: run.created_at,
             entropy_due: run.journal.len > 0,

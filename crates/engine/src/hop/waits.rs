@@ -1,7 +1,8 @@
-//! Calls that wait for a signal or a time: opening their waits, and what their program gets (W-121 to W-124, W-134).
+//! Calls that wait for a signal, a time or a job: opening their waits, and what their program gets (W-121 to W-124, W-134).
 //!
 //! Invariant: all waits of one call open in one commit, and the one that ends first closed the others in its own.
 
+use super::jobs;
 use super::outcome::{deny, succeed};
 use super::state::{Hop, Out};
 use crate::broker::{Awaits, room_for_waits, wanted};
@@ -61,6 +62,7 @@ pub(super) async fn ended(hop: &mut Hop, id: CallId) -> Result<(), Out> {
             (wants.iter().position(of), Got::Payload(payload(hop, &wait).await?))
         }
         Owner::Timer(_) => which(&wants, &wait),
+        Owner::Job(job) => return jobs::ended(hop, id, *job).await,
         Owner::Approval(_) => return Ok(()),
     };
     if tool == builtin::FIRST {

@@ -61,6 +61,7 @@ pub(super) struct Sweeps {
     deadlines: Sweep,
     stopping: Sweep,
     waits: Sweep,
+    jobs: Sweep,
     debts: Sweep,
     /// Where the next look for old runs begins.
     old: Option<store::Cursor>,
@@ -128,10 +129,12 @@ impl Sweeps {
         lapsed.and(late).and(sweeps.stopping.pages(inner, reach, |due| due.stopping, one).await)
     }
 
-    /// Waits whose time has come, and cleanup after ends. One page of each list.
+    /// Waits and jobs whose time has come, and cleanup after ends. One page of each list.
     pub(super) async fn expire(&mut self, inner: &Arc<Inner>) -> Pass {
         let expire = |(wait, run)| one(inner, run, Command::Expire { run, wait });
         let waits = self.waits.page(inner, Reach::Lapsed, |due| due.waits, expire).await;
+        let miss = |(job, run)| one(inner, run, Command::ExpireJob { run, job });
+        let waits = waits.and(self.jobs.page(inner, Reach::Lapsed, |due| due.jobs, miss).await);
         // A command that only reads leaves cleanup to a process that carries runs.
         if !inner.carry {
             return waits;
@@ -165,7 +168,7 @@ impl Sweeps {
 
     /// Whether there may be more waits that are due than the last page had.
     pub(super) fn more_waits(&self) -> bool {
-        self.waits.more
+        self.waits.more || self.jobs.more
     }
 }
 

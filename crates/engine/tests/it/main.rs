@@ -8,6 +8,7 @@ mod config;
 mod connectors;
 mod desk;
 mod hostile;
+mod jobs;
 mod journal;
 mod pauses;
 mod returns;

@@ -189,6 +189,7 @@ fn born(admit: Admit, cx: &Cx<'_>) -> Change {
         approvals: Set::default(),
         calls: Set::default(),
         obligations: Set::default(),
+        jobs: Set::default(),
         signals: Set::default(),
         payloads: Vec::new(),
     });

@@ -41,8 +41,8 @@ pub(super) fn end_due(change: &mut Change, row: &Wait, cx: &mut Cx<'_>) {
             step::end_wait(change, row.id, Digest::of(row.id.to_string()))
         }
         Owner::Approval(id) => lapse(change, id).unwrap_or(false),
-        // A signal's wait is limited by a timer beside it.
-        Owner::Signal(_) => false,
+        // A signal's wait is limited by a timer beside it, and a job knows its own time.
+        Owner::Signal(_) | Owner::Job(_) => false,
     };
     after_end(change, &row.owner, member, None, cx);
 }
@@ -81,7 +81,7 @@ pub(super) fn after_end(
             Owner::Approval(id) => change.rows.approvals.get(*id).is_some_and(|a| {
                 matches!(a.status, Status::Expired { .. }) && a.obligation.on_expiry == OnExpiry::Fail
             }),
-            Owner::Timer(_) | Owner::Signal(_) => false,
+            Owner::Timer(_) | Owner::Signal(_) | Owner::Job(_) => false,
         };
     if expired_to_fail && change.run().status().is_parked() {
         let Owner::Approval(id) = owner else { return };

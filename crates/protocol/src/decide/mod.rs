@@ -12,6 +12,7 @@ mod expire;
 mod extend;
 mod found;
 mod hop;
+mod job;
 mod pause;
 mod read;
 mod recover;
@@ -112,6 +113,8 @@ pub fn decide(command: Command, loaded: Loaded, cx: &mut Cx<'_>) -> Decision {
         (Command::Pause(pause), Loaded::Rows(rows)) => pause::pause(pause, rows, cx),
         (Command::Resume(resume), Loaded::Rows(rows)) => pause::resume(resume, rows, cx),
         (Command::Send(send), Loaded::Rows(rows)) => signal::send(*send, rows, cx),
+        (Command::Job(command), Loaded::Rows(rows)) => job::job(*command, rows, cx),
+        (Command::ExpireJob { job, .. }, Loaded::Rows(rows)) => job::expire(job, rows, cx),
         (Command::Recover(recover), Loaded::Rows(rows)) => recover::recover(recover, rows, cx),
         (Command::Found(found), Loaded::Rows(rows)) => found::found(*found, rows, cx),
         (Command::Read(read), Loaded::Rows(rows)) => read::read(read, rows, cx),
@@ -129,6 +132,7 @@ fn missing(command: &Command) -> Refusal {
         Command::Extend(extend) => format!("there is no approval {}", extend.approval),
         other => match other.subject() {
             crate::command::Subject::Wait(wait, _) => format!("there is no wait {wait}"),
+            crate::command::Subject::Job(job) => format!("there is no job {job}"),
             crate::command::Subject::Run(run) | crate::command::Subject::Signal(run, _) => {
                 format!("there is no run {run}")
             }

@@ -13,6 +13,7 @@ use crate::delivery::Cause;
 use crate::digest::Digest;
 use crate::event::{Facts, Kind};
 use crate::fault::{Fault, planted};
+use crate::job::{self, End, Job};
 use crate::rows::{Change, Rows};
 use crate::run::{Charge, Checkpoint, Claim, Edge, Failure, Phase, Run, Status, Stop, WaitMode};
 use crate::tool::Effect;
@@ -162,6 +163,10 @@ fn owner_is_sound(change: &Change, wait: &Wait) -> bool {
     match wait.owner {
         Owner::Timer(id) => id == wait.id,
         Owner::Signal(_) => true,
+        Owner::Job(id) => {
+            let cancelled = |job: &Job| matches!(job.state, job::State::Ended { end: End::Cancelled, .. });
+            change.rows.jobs.get(id).is_some_and(|job| job.run == change.run().id && !cancelled(job))
+        }
         Owner::Approval(id) => change.rows.approvals.get(id).is_some_and(|a| {
             a.run == change.run().id
                 && (!matches!(a.status, approval::Status::Cancelled { .. }) || a.kind() == approval::Kind::Settle)
@@ -229,6 +234,7 @@ fn parked(change: &mut Change, cx: &mut Cx<'_>) -> bool {
             Owner::Approval(id) => id.to_string(),
             Owner::Timer(id) => id.to_string(),
             Owner::Signal(_) => unsound.id.to_string(),
+            Owner::Job(id) => id.to_string(),
         };
         return corrupt(change, owner, cx);
     }
@@ -238,10 +244,13 @@ fn parked(change: &mut Change, cx: &mut Cx<'_>) -> bool {
         return if ended { step::member_ended(change, None, cx) } else { corrupt(change, nothing, cx) };
     }
     for member in &members {
-        if let Owner::Approval(id) = member.owner
-            && change.rows.approvals.get(id).is_some_and(|a| !a.is_pending())
-        {
-            step::end_wait(change, member.id, Digest::of(id.to_string()));
+        let ended = match member.owner {
+            Owner::Approval(id) => change.rows.approvals.get(id).is_some_and(|a| !a.is_pending()),
+            Owner::Job(id) => change.rows.jobs.get(id).is_some_and(Job::is_ended),
+            Owner::Timer(_) | Owner::Signal(_) => false,
+        };
+        if ended {
+            step::end_wait(change, member.id, Digest::of(member.id.to_string()));
             if step::member_ended(change, None, cx) {
                 return true;
             }
@@ -252,7 +261,16 @@ fn parked(change: &mut Change, cx: &mut Cx<'_>) -> bool {
             expire::end_due(change, member, cx);
         }
     }
+    end_due_jobs(change, cx);
     false
+}
+
+/// jobs that nothing was heard of, or that are past their deadline.
+fn end_due_jobs(change: &mut Change, cx: &mut Cx<'_>) {
+    let now = cx.now;
+    for id in change.rows.jobs.keys(|job| job.due_at().is_some_and(|due| now >= due)) {
+        super::job::lapse(change, id, None, cx);
+    }
 }
 
 fn corrupt(change: &mut Change, owner: String, cx: &mut Cx<'_>) -> bool {
@@ -283,5 +301,6 @@ fn stopping(change: &mut Change, reach: Reach, patience: Patience, cx: &mut Cx<'
             }
         }
     }
+    end_due_jobs(change, cx);
     step::contain(change, cx)
 }

@@ -6,6 +6,7 @@
 use super::{Cx, Decision, Hold};
 use crate::call::{Call, State};
 use crate::command::Answer;
+use crate::job::Job;
 use crate::rows::{Change, Rows};
 use std::time::Duration;
 
@@ -24,5 +25,6 @@ fn may_go(rows: &Rows, hold: Hold, retention: Duration, cx: &Cx<'_>) -> bool {
     let asked = rows.approvals.iter().any(|approval| approval.is_pending());
     let unasked = |call: &Call| matches!(call.state, State::Ambiguous(_)) && call.settle.is_none();
     let to_stop = rows.obligations.iter().any(|obligation| obligation.is_open());
-    kept && !hold.owes && !hold.newest && !asked && !to_stop && !rows.calls.iter().any(unasked)
+    let runs = rows.jobs.iter().any(Job::may_run);
+    kept && !runs && !hold.owes && !hold.newest && !asked && !to_stop && !rows.calls.iter().any(unasked)
 }

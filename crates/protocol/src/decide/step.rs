@@ -3,7 +3,7 @@
 //! Invariant: [`enter`] is the only place that replaces a run's phase with one of another status, and it refuses every
 //! pair that the edge table does not have.
 
-use super::{Cx, settle};
+use super::{Cx, job, settle};
 use crate::approval::{self, Approval};
 use crate::call::{self, Applied, Outcome, OutcomeStatus, ReceiptFacts, ReceiptOutcome};
 use crate::code::Code;
@@ -13,12 +13,14 @@ use crate::digest::Digest;
 use crate::event::{Facts, Kind};
 use crate::fault::{Fault, planted};
 use crate::id::{CallId, WaitId};
+use crate::job::Job;
 use crate::limits::SMALL_CHECKPOINT_BYTES;
 use crate::obligation::{self, Obligation, Subject};
 use crate::pause;
 use crate::rows::{Change, Debt};
 use crate::run::{Charge, Claim, Clock, Edge, End, Failure, Hardware, Parked, Phase, Status, Stop, WaitMode, edge};
 use crate::signal::Signal;
+use crate::time::Time;
 use crate::wait;
 
 /// Why approvals and waits are closed by the runtime itself.
@@ -136,7 +138,7 @@ pub(super) fn end_wait(change: &mut Change, id: WaitId, outcome: Digest) -> bool
 fn close_others(change: &mut Change, winner: WaitId, call: CallId) {
     let settles = |change: &Change, wait: &wait::Wait| match wait.owner {
         wait::Owner::Approval(id) => change.rows.approvals.get(id).is_some_and(|a| a.kind() == approval::Kind::Settle),
-        wait::Owner::Timer(_) | wait::Owner::Signal(_) => false,
+        wait::Owner::Timer(_) | wait::Owner::Signal(_) | wait::Owner::Job(_) => false,
     };
     let rivals = change.rows.waits.keys(|wait| wait.call == call && wait.id != winner && wait.is_open());
     for id in rivals {
@@ -146,14 +148,17 @@ fn close_others(change: &mut Change, winner: WaitId, call: CallId) {
     }
 }
 
-/// Closes a wait for good. Its approval is cancelled, unless it settles an effect: that question outlives everything
-/// but a `give_up` (C-152).
+/// Closes a wait for good. Its job is asked to stop. Its approval is cancelled, unless it settles an effect: that question
+/// outlives everything but a `give_up` (C-152).
 pub(super) fn close_wait(change: &mut Change, id: WaitId, by: &str) {
     let Some(wait) = change.rows.waits.get(id).cloned() else { return };
     if let wait::Owner::Approval(approval) = wait.owner {
         cancel_approval(change, approval, by);
     }
     change.rows.waits.remove(id);
+    if let wait::Owner::Job(id) = wait.owner {
+        job::ask_to_stop(change, id, by);
+    }
     if wait.is_open() {
         change.event(Kind::WaitClosed, Facts::new().with("wait", id).with("by", by));
     }
@@ -198,8 +203,8 @@ pub(super) fn close_questions(change: &mut Change, by: &str) {
     }
 }
 
-/// Stops a run: closes its questions, opens an obligation for its hop and for each call in flight, and ends it
-/// at once where there is none (E-16 with E-17, E-14 or E-13, E-15 with E-18, E-4).
+/// Stops a run: closes its questions, opens an obligation for its hop, for each call in flight and for each job whose agent
+/// is not known to have stopped, and ends it at once where there is none (E-16 with E-17, E-14 or E-13, E-15 with E-18, E-4).
 pub(super) fn stop(change: &mut Change, stop: Stop, edges: StopEdges, charge: Charge, cx: &mut Cx<'_>) {
     close_questions(change, stop.closes_by());
     let hop = match &change.run().phase {
@@ -208,7 +213,8 @@ pub(super) fn stop(change: &mut Change, stop: Stop, edges: StopEdges, charge: Ch
     };
     let in_flight = change.rows.calls.keys(call::Call::in_flight);
     let hop = hop.filter(|_| edges.hop_must_acknowledge || !in_flight.is_empty());
-    if let (true, Some(direct)) = (hop.is_none() && in_flight.is_empty(), edges.direct) {
+    let jobs = change.rows.jobs.keys(Job::may_run);
+    if let (true, Some(direct)) = (hop.is_none() && in_flight.is_empty() && jobs.is_empty(), edges.direct) {
         return finish(change, direct, stop.end(), charge, cx);
     }
     let seq = change.run().seq;
@@ -217,6 +223,9 @@ pub(super) fn stop(change: &mut Change, stop: Stop, edges: StopEdges, charge: Ch
     }
     for id in &in_flight {
         open(change, Subject::Call(*id));
+    }
+    for id in jobs {
+        open(change, Subject::Job(id));
     }
     let facts = match &stop {
         Stop::Cancel { by } => edges.why.with("by", by),
@@ -245,18 +254,21 @@ impl StopEdges {
 }
 
 fn open(change: &mut Change, subject: Subject) {
+    // Of a job only its agent can tell, who learns of it at each heartbeat: there is nothing to try.
+    let retry_at = if matches!(subject, Subject::Job(_)) { Time::MAX } else { change.now };
     let row = Obligation {
         run: change.run().id,
         subject,
         state: obligation::State::Open,
         attempts: 0,
         last_error: None,
-        retry_at: change.now,
+        retry_at,
     };
     change.rows.obligations.add(row);
     let what = match subject {
         Subject::Hop(seq) => seq.to_string(),
         Subject::Call(id) => id.to_string(),
+        Subject::Job(id) => id.to_string(),
     };
     change.event(Kind::ContainmentOpened, Facts::new().with("kind", subject.kind()).with("ref", what));
 }

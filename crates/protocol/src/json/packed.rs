@@ -23,7 +23,7 @@ const ID: u8 = 2;
 const KEY: u8 = 3;
 
 /// The keys of event facts and receipts. The place of a key is its number in stored rows: new keys are added at the end.
-const KEYS: [&str; 66] = [
+const KEYS: [&str; 69] = [
     "applied",
     "approval",
     "arguments",
@@ -90,6 +90,9 @@ const KEYS: [&str; 66] = [
     "signal",
     "name",
     "payload_digest",
+    "job",
+    "task_digest",
+    "error_digest",
 ];
 
 /// The prefixes of ids. The place of a prefix is its number in stored rows.

@@ -119,6 +119,16 @@ pub const CAPACITY_RETRY: Duration = SECOND;
 pub const KEPT_SIGNALS: usize = 256;
 /// Bytes of their payloads together: what a command that opens a wait has to read.
 pub const KEPT_SIGNAL_BYTES: u64 = 4 << 20;
+/// How soon an agent has to be heard of again, as it may ask for itself: often enough to be missed the same day, seldom
+/// enough not to be a load.
+pub const JOB_LEASE_MIN: Duration = SECOND;
+pub const JOB_LEASE_MAX: Duration = HOUR;
+/// Bytes of what an agent tells of its progress: R-218.
+pub const PROGRESS_BYTES: usize = 4_096;
+/// Reports of one job that came too late and are kept; an agent that sends more sends noise.
+pub const LATE_REPORTS: usize = 8;
+/// Jobs that one claim may take: as many as a page of work for one worker.
+pub const JOB_CLAIMS: usize = 64;
 /// Cleared pauses that are remembered of one workflow or queue, for the clocks of runs that waited meanwhile; the time of
 /// older ones counts as time in the queue. An operator makes a handful.
 pub const PAUSE_SPANS: usize = 64;

@@ -129,7 +129,7 @@ fn returns(before: &State, after: &State) -> Kept {
 fn open(state: &State, wait: &Wait) -> bool {
     match wait.owner {
         Owner::Approval(id) => state.approval(id).is_some_and(approval::Approval::is_pending),
-        Owner::Timer(_) | Owner::Signal(_) => state.rows.waits.get(wait.id).is_some_and(Wait::is_open),
+        Owner::Timer(_) | Owner::Signal(_) | Owner::Job(_) => state.rows.waits.get(wait.id).is_some_and(Wait::is_open),
     }
 }
 

@@ -27,8 +27,8 @@ pub(super) fn mark(state: &State) -> Vec<u8> {
     let mut marks = Marks { state, out: Vec::with_capacity(128) };
     let State { now: _, ids: _, policy, rows, calls, approvals, signals, workers, outside, .. } = state;
     let State { manager, terminal_events, .. } = state;
-    // Loaded rows are among all of their table; payloads are all alike here.
-    let Rows { run, waits, approvals: _, calls: _, obligations, signals: _, payloads: _ } = rows;
+    // Loaded rows are among all of their table; payloads are all alike here, and no world hands jobs over.
+    let Rows { run, waits, approvals: _, calls: _, obligations, jobs: _, signals: _, payloads: _ } = rows;
     marks.byte(*policy as u8);
     marks.run(run);
     marks.many(calls, Marks::call);
@@ -248,7 +248,7 @@ impl Marks<'_> {
         let Wait { id: _, run: _, owner, call, state, since: _, due_at } = wait;
         self.call_at(*call);
         match owner {
-            Owner::Timer(_) | Owner::Signal(_) => self.byte(0),
+            Owner::Timer(_) | Owner::Signal(_) | Owner::Job(_) => self.byte(0),
             Owner::Approval(id) => {
                 let at = self.state.approvals.iter().position(|approval| approval.id == *id);
                 self.byte(at.map_or(u8::MAX, |at| at as u8 + 1));
@@ -278,6 +278,7 @@ impl Marks<'_> {
         match subject {
             Subject::Hop(_) => self.byte(u8::MAX),
             Subject::Call(id) => self.call_at(*id),
+            Subject::Job(_) => self.byte(u8::MAX - 1),
         }
         self.flag(*state == obligation::State::Open);
     }

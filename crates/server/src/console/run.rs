@@ -106,6 +106,7 @@ fn why(view: &View, facts: &Facts) -> Markup {
                 p.notice.note {
                     (match debt.kind { api::run::ObligationKind::Hop => "Hop ", api::run::ObligationKind::Call => "Call ", api::run::ObligationKind::Job => "Job " })
                     code { (shown(&debt.of)) }
+                    @if let Some(name) = &debt.name { " of " bdi { (shown(name)) } }
                     (match debt.state { api::run::ObligationState::Open => " has not stopped yet", api::run::ObligationState::Acknowledged => " has stopped", api::run::ObligationState::Attested => " was attested to have stopped" })
                     @if let Some(error) = &debt.last_error { ": " bdi { (shown(error)) } }
                 }

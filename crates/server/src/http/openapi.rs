@@ -1,7 +1,7 @@
 //! The OpenAPI 3.1 document, generated from the handlers and the wire types (interfaces.md, section 2).
 
 use super::extract::{NoQuery, Query};
-use super::routes::{approvals, effects, events, operate, runs, signals, workflows};
+use super::routes::{approvals, effects, events, jobs, operate, runs, signals, workflows};
 use axum::Json;
 use utoipa::OpenApi;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
@@ -14,6 +14,7 @@ use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
     tags(
         (name = "runs", description = "One execution of a workflow; its row is the truth about it."),
         (name = "signals", description = "Messages from outside, for which programs wait."),
+        (name = "jobs", description = "Work that runs hand over to agents outside."),
         (name = "approvals", description = "The question whether one call, or one gate, may go ahead."),
         (name = "effects", description = "Calls that change the world, and what is not known of them."),
         (name = "workflows", description = "Named things that can be run, in immutable revisions."),
@@ -27,6 +28,7 @@ use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
         workflows::resume, workflows::pattern,
         runs::start, runs::put, runs::list, runs::show, runs::wait, runs::cancel, runs::pause, runs::resume,
         runs::explain, events::of_run, runs::calls, runs::log, runs::checkpoint,
+        jobs::claim, jobs::heartbeat, jobs::complete, jobs::fail, jobs::ack_cancel, jobs::list,
         signals::to_run, signals::to_wait,
         approvals::list, approvals::show, approvals::read, runs::read_call, approvals::decide, approvals::extend, approvals::decide_batch,
         effects::list, effects::settle,

@@ -4,7 +4,7 @@
 //! written. The tests walk the list: each route against each kind of caller (C-305), each GET for changing nothing (C-214),
 //! and each in the OpenAPI document.
 
-use super::routes::{approvals, effects, events, operate, runs, signals, workflows};
+use super::routes::{approvals, effects, events, jobs, operate, runs, signals, workflows};
 use super::{App, openapi};
 use axum::Router;
 use axum::routing::{get, post, put};
@@ -57,6 +57,7 @@ const START: Needs = Needs::OneOf(&[Right::RunsStart]);
 const CANCEL: Needs = Needs::OneOf(&[Right::RunsCancel]);
 const PAUSE: Needs = Needs::OneOf(&[Right::RunsPause]);
 const SEND: Needs = Needs::OneOf(&[Right::SignalsSend]);
+const CLAIM: Needs = Needs::OneOf(&[Right::JobsClaim]);
 const DECIDE: Needs = Needs::OneOf(&[Right::ApprovalsDecide]);
 const REGISTER: Needs = Needs::OneOf(&[Right::WorkflowsWrite]);
 const TOOLS: Needs = Needs::OneOf(&[Right::ToolsWrite]);
@@ -85,6 +86,13 @@ table! {
     get "/v1/runs/{id}/calls" => runs::calls, READ;
     get "/v1/runs/{id}/log" => runs::log, READ;
     get "/v1/runs/{id}/checkpoint" => runs::checkpoint, READ;
+
+    post "/v1/jobs/claim" => jobs::claim, CLAIM;
+    post "/v1/jobs/{id}/heartbeat" => jobs::heartbeat, CLAIM;
+    post "/v1/jobs/{id}/complete" => jobs::complete, CLAIM;
+    post "/v1/jobs/{id}/fail" => jobs::fail, CLAIM;
+    post "/v1/jobs/{id}/ack-cancel" => jobs::ack_cancel, CLAIM;
+    get "/v1/jobs" => jobs::list, READ;
 
     post "/v1/runs/{id}/signals/{name}" => signals::to_run, SEND;
     post "/v1/waits/{id}/signals" => signals::to_wait, SEND;

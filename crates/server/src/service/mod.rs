@@ -9,6 +9,7 @@ mod doctor;
 mod effects;
 mod events;
 pub(crate) mod failure;
+mod jobs;
 mod list;
 mod operate;
 pub(crate) mod problem;

@@ -87,6 +87,7 @@ impl Service {
             calls: shown.calls,
             receipts,
             obligations: shown.obligations,
+            jobs: shown.jobs,
             result,
             failure_detail,
             tier: self.tier(&row),
@@ -250,7 +251,7 @@ impl Service {
         Ok(view::call::call(row, bodies, receipt))
     }
 
-    async fn maybe_json(&self, by: &Caller, run: RunId, digest: Option<Digest>) -> Answer<Option<Json>> {
+    pub(super) async fn maybe_json(&self, by: &Caller, run: RunId, digest: Option<Digest>) -> Answer<Option<Json>> {
         match digest {
             Some(digest) => self.json(by, run, digest).await.map(Some),
             None => Ok(None),

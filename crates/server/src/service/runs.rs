@@ -212,7 +212,7 @@ fn filter(by: &Caller, query: &RunQuery) -> Answer<Option<RunFilter>> {
         Some("approval") => Some(WaitingFor::Approval),
         Some("timer") => Some(WaitingFor::Timer),
         Some("signal") => Some(WaitingFor::Signal),
-        Some("job") => return Ok(None),
+        Some("job") => Some(WaitingFor::Job),
         Some("hardware") => {
             if !statuses.is_empty() && !statuses.contains(&Status::AwaitingHardware) {
                 return Ok(None);

@@ -1,11 +1,12 @@
 //! Why a run is where it is, and what would move it, in words. Sentences tell whole seconds; the fields beside
 //! them have the time as it is stored.
 
-use super::run::{Parts, clocks, obligation, owner_id, wait_kind, wait_name};
+use super::run::{Parts, agent, clocks, due_at, job, obligation, owner_id, wait_kind, wait_name};
 use api::Explain;
 use api::explain::{Debt, ExplainedWait};
 use api::run::PauseScope;
 use protocol::approval::{Approval, Kind};
+use protocol::id::JobId;
 use protocol::obligation::Subject;
 use protocol::policy::OnExpiry;
 use protocol::rows;
@@ -34,7 +35,7 @@ pub(crate) fn explain(row: &Run, parts: &Parts, around: &Around, now: Time) -> E
         paused: parts.pauses.clone(),
         waits: open.iter().map(|wait| explained(wait, parts)).collect(),
         clocks_ms: clocks(row, parts, now),
-        obligations: parts.obligations.iter().map(obligation).collect(),
+        obligations: parts.obligations.iter().map(|row| obligation(row, &parts.jobs)).collect(),
         debts: around.debts.iter().map(|debt| self::debt(*debt, row)).collect(),
     }
 }
@@ -66,7 +67,7 @@ fn why(row: &Run, parts: &Parts, open: &[&Wait], around: &Around) -> String {
                 Stop::Cancel { by } => format!("{by} cancelled it"),
                 Stop::Fail(failure) => format!("it failed ({})", failure.code),
             };
-            let held = parts.obligations.iter().filter(|o| o.is_open()).map(|o| subject(o.subject));
+            let held = parts.obligations.iter().filter(|o| o.is_open()).map(|o| subject(o.subject, parts));
             format!("{}; what has not stopped yet: {}.", upper(&kind), joined(held))
         }
         Phase::Final { end, at } => match end {
@@ -96,8 +97,10 @@ fn next(row: &Run, parts: &Parts, open: &[&Wait], around: &Around) -> Option<Str
         Phase::Active { .. } if open.is_empty() => Some("It goes on to its next call or its end.".to_owned()),
         Phase::Stopping { .. } => Some("What has not stopped is asked again until it acknowledges.".to_owned()),
         Phase::Active { .. } | Phase::Parked { .. } => {
-            let due =
-                open.iter().filter_map(|wait| Some((wait.due_at?, *wait))).min_by_key(|(due, wait)| (*due, wait.id));
+            let due = open
+                .iter()
+                .filter_map(|wait| Some((due_at(wait, parts)?, *wait)))
+                .min_by_key(|(due, wait)| (*due, wait.id));
             due.map(|(due, wait)| match wait.owner {
                 Owner::Timer(_) if around.carries => format!("At {} its timer ends and it goes on.", due.second()),
                 Owner::Timer(_) => format!(
@@ -106,6 +109,7 @@ fn next(row: &Run, parts: &Parts, open: &[&Wait], around: &Around) -> Option<Str
                     row.id
                 ),
                 Owner::Signal(_) => format!("At {} its wait ends.", due.second()),
+                Owner::Job(_) => format!("At {} its job times out.", due.second()),
                 Owner::Approval(id) => {
                     format!("At {} the question expires{}.", due.second(), approval(parts, id).map_or("", expiry))
                 }
@@ -186,15 +190,29 @@ fn explained(wait: &Wait, parts: &Parts) -> ExplainedWait {
         id: owner_id(wait),
         name: wait_name(wait, parts),
         since_at: wait.since,
-        due_at: wait.due_at,
+        due_at: due_at(wait, parts),
         ended_by: match &wait.owner {
             Owner::Signal(awaited) => format!("a signal `{}`", awaited.name),
+            Owner::Job(id) => ended_by_agent(parts, *id),
             Owner::Timer(_) => match wait.due_at {
                 Some(due) => format!("its timer, at {}", due.second()),
                 None => "its timer".to_owned(),
             },
             Owner::Approval(id) => approval(parts, *id).map_or_else(|| "a decision".to_owned(), decided_by),
         },
+    }
+}
+
+/// `agent robot (w-1)`, or who may become it.
+fn ended_by_agent(parts: &Parts, id: JobId) -> String {
+    match agent(&parts.jobs, id) {
+        Some(agent) => format!("agent {agent}"),
+        None => {
+            format!(
+                "an agent that claims `{}`",
+                job(&parts.jobs, id).map_or("its kind", |job| job.request.kind.as_str())
+            )
+        }
     }
 }
 
@@ -230,6 +248,7 @@ fn what(open: &[&Wait], parts: &Parts) -> String {
         let waited = match &wait.owner {
             Owner::Timer(_) => Waited::Timer,
             Owner::Signal(awaited) => Waited::Signal(awaited.name.clone()),
+            Owner::Job(_) => Waited::Job(wait_name(wait, parts).unwrap_or_else(|| "an agent".to_owned())),
             Owner::Approval(id) => {
                 let name = wait_name(wait, parts).unwrap_or_else(|| "a call".to_owned());
                 let settle = approval(parts, *id).is_some_and(|approval| approval.kind() == Kind::Settle);
@@ -250,6 +269,7 @@ enum Waited {
     Timer,
     Approval(String),
     Signal(String),
+    Job(String),
     Word(String),
 }
 
@@ -260,6 +280,8 @@ impl Waited {
             (Waited::Timer, n) => format!("{n} timers"),
             (Waited::Signal(name), 1) => format!("a signal `{name}`"),
             (Waited::Signal(name), n) => format!("{n} signals `{name}`"),
+            (Waited::Job(name), 1) => format!("a job of {name}"),
+            (Waited::Job(name), n) => format!("{n} jobs of {name}"),
             (Waited::Approval(name), 1) => format!("an approval of {name}"),
             (Waited::Approval(name), n) => format!("{n} approvals of {name}"),
             (Waited::Word(name), 1) => format!("word whether {name} happened"),
@@ -268,10 +290,14 @@ impl Waited {
     }
 }
 
-fn subject(subject: Subject) -> String {
+fn subject(subject: Subject, parts: &Parts) -> String {
     match subject {
         Subject::Hop(seq) => format!("hop {seq}"),
         Subject::Call(call) => format!("call {call}"),
+        Subject::Job(id) => match agent(&parts.jobs, id) {
+            Some(agent) => format!("job {id} of {agent}"),
+            None => format!("job {id}"),
+        },
     }
 }
 

@@ -7,6 +7,7 @@ pub(crate) mod approval;
 pub(crate) mod call;
 pub(crate) mod event;
 pub(crate) mod explain;
+pub(crate) mod job;
 pub(crate) mod run;
 pub(crate) mod signal;
 pub(crate) mod workflow;

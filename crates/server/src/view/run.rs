@@ -8,7 +8,8 @@ use api::{Json, Run};
 use protocol::approval::Approval;
 use protocol::call::{Call, OutcomeStatus, State};
 use protocol::digest::Digest;
-use protocol::id::{ApprovalId, ReceiptId, RunId};
+use protocol::id::{ApprovalId, JobId, ReceiptId, RunId};
+use protocol::job::Job;
 use protocol::limits::Limits;
 use protocol::obligation::{Obligation, Subject};
 use protocol::pause::{self, Scope, Shared};
@@ -31,6 +32,7 @@ pub(crate) struct Parts {
     /// The last receipt of a call, by the call's identity text.
     pub(crate) receipts: HashMap<String, ReceiptId>,
     pub(crate) obligations: Vec<Obligation>,
+    pub(crate) jobs: Vec<Job>,
     pub(crate) result: Option<Json>,
     /// The failure's detail with its bodies in place of their digests.
     pub(crate) failure_detail: Option<Json>,
@@ -78,7 +80,7 @@ pub(crate) fn run(row: &protocol::run::Run, parts: &Parts, limits: &Limits, spec
         input_digest: row.input.digest,
         result: parts.result.clone(),
         failure: row.failure().map(|row| failure(row, parts)),
-        obligations: parts.obligations.iter().map(obligation).collect(),
+        obligations: parts.obligations.iter().map(|row| obligation(row, &parts.jobs)).collect(),
         effects: effects(parts, specs),
         created: None,
         changed: None,
@@ -115,7 +117,7 @@ fn waiting_for(parts: &Parts) -> Vec<WaitingFor> {
             id: owner_id(wait),
             name: wait_name(wait, parts),
             since_at: wait.since,
-            due_at: wait.due_at,
+            due_at: due_at(wait, parts),
             tier: parts.tier,
         })
         .collect()
@@ -148,6 +150,7 @@ pub(crate) const fn wait_kind(owner: &Owner) -> WaitKind {
         Owner::Approval(_) => WaitKind::Approval,
         Owner::Timer(_) => WaitKind::Timer,
         Owner::Signal(_) => WaitKind::Signal,
+        Owner::Job(_) => WaitKind::Job,
     }
 }
 
@@ -158,15 +161,17 @@ pub(crate) fn owner_id(wait: &Wait) -> String {
         Owner::Timer(timer) => timer.to_string(),
         // Whoever sends names the wait.
         Owner::Signal(_) => wait.id.to_string(),
+        Owner::Job(job) => job.to_string(),
     }
 }
 
-/// What is waited for: the tool that asked, the gate's title, or the signal's name.
+/// What is waited for: the tool that asked, the gate's title, the signal's name, or the agent's.
 pub(crate) fn wait_name(wait: &Wait, parts: &Parts) -> Option<String> {
     let id = match &wait.owner {
         Owner::Approval(id) => *id,
         Owner::Timer(_) => return None,
         Owner::Signal(awaited) => return Some(awaited.name.clone()),
+        Owner::Job(id) => return job(&parts.jobs, *id).map(|job| job.request.kind.clone()),
     };
     let title = parts.titles.get(&id).cloned();
     title.or_else(|| {
@@ -239,24 +244,45 @@ fn failure(failure: &protocol::run::Failure, parts: &Parts) -> Failure {
     }
 }
 
-pub(crate) fn obligation(row: &Obligation) -> run::Obligation {
+pub(crate) fn job(jobs: &[Job], id: JobId) -> Option<&Job> {
+    jobs.iter().find(|job| job.id == id)
+}
+
+/// When an open wait ends by itself; of a job that is its own matter.
+pub(crate) fn due_at(wait: &Wait, parts: &Parts) -> Option<Time> {
+    match wait.owner {
+        Owner::Job(id) => job(&parts.jobs, id).and_then(|job| job.deadline),
+        Owner::Approval(_) | Owner::Timer(_) | Owner::Signal(_) => wait.due_at,
+    }
+}
+
+/// The agent of a job, as people are shown it.
+pub(crate) fn agent(jobs: &[Job], id: JobId) -> Option<String> {
+    let agent = job(jobs, id)?.agent.as_ref()?;
+    Some(format!("{} ({})", agent.principal, agent.worker))
+}
+
+pub(crate) fn obligation(row: &Obligation, jobs: &[Job]) -> run::Obligation {
     let (state, by) = match &row.state {
         protocol::obligation::State::Open => (ObligationState::Open, None),
         protocol::obligation::State::Acknowledged { by, .. } => (ObligationState::Acknowledged, Some(by.clone())),
     };
-    let (kind, of) = match row.subject {
-        Subject::Hop(seq) => (ObligationKind::Hop, seq.to_string()),
-        Subject::Call(call) => (ObligationKind::Call, call.to_string()),
+    let (kind, of, name) = match row.subject {
+        Subject::Hop(seq) => (ObligationKind::Hop, seq.to_string(), None),
+        Subject::Call(call) => (ObligationKind::Call, call.to_string(), None),
+        Subject::Job(job) => (ObligationKind::Job, job.to_string(), agent(jobs, job)),
     };
     run::Obligation {
         kind,
         of,
+        name,
         state,
         by,
         reason: None,
         attempts: row.attempts,
         last_error: row.last_error.clone(),
-        retry_at: (state == ObligationState::Open).then_some(row.retry_at),
+        // Of a job nothing is tried: its agent speaks, or nobody does.
+        retry_at: (state == ObligationState::Open && kind != ObligationKind::Job).then_some(row.retry_at),
     }
 }
 

@@ -56,6 +56,12 @@ rights = ["admin"]
 roles = ["finance"]
 
 [[principal]]
+id = "agent"
+kind = "program"
+name = "An agent that does jobs"
+rights = ["jobs:claim"]
+
+[[principal]]
 id = "robot"
 kind = "program"
 name = "A program with no rights"

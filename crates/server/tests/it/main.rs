@@ -6,6 +6,7 @@ mod errors;
 mod events;
 mod host;
 mod house;
+mod jobs;
 mod openapi;
 mod operate;
 mod pauses;

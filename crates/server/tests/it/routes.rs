@@ -16,6 +16,7 @@ struct Subjects {
     token: String,
     /// One for a signal.
     wait: String,
+    job: String,
 }
 
 impl Subjects {
@@ -26,7 +27,9 @@ impl Subjects {
         let token = house.local.tokens(&Default::default()).await.unwrap().items[0].id.to_string();
         house.register("waits", "stasis.signal('paid')").await;
         let wait = house.run("waits", "{}").await.waiting_for[0].id.clone();
-        Subjects { run, approval, pattern, token, wait }
+        house.register("delegates", "stasis.delegate('reviewer', 1)").await;
+        let job = house.run("delegates", "{}").await.waiting_for[0].id.clone();
+        Subjects { run, approval, pattern, token, wait, job }
     }
 
     fn path(&self, route: &Route) -> String {
@@ -34,6 +37,7 @@ impl Subjects {
             "runs" => self.run.id.to_string(),
             "approvals" => self.approval.id.to_string(),
             "waits" => self.wait.clone(),
+            "jobs" => self.job.clone(),
             "calls" => self.approval.call.to_string(),
             "patterns" => self.pattern.clone(),
             "tokens" => self.token.clone(),
@@ -65,6 +69,11 @@ impl Subjects {
             (_, "/v1/effects/{call}/settle") => {
                 json!({"decision": "give_up", "arguments_digest": digest, "reason": "r"})
             }
+            // All that wait, those of earlier callers too.
+            (_, "/v1/jobs/claim") => json!({"kind": "reviewer", "worker": "w", "claim_id": "c", "limit": 64}),
+            (_, "/v1/jobs/{id}/complete") => json!({"token": 1, "result": 1}),
+            (_, "/v1/jobs/{id}/fail") => json!({"token": 1, "error": "e"}),
+            (_, "/v1/jobs/{id}/heartbeat" | "/v1/jobs/{id}/ack-cancel") => json!({"token": 1}),
             (_, "/v1/tokens") => json!({"principal": "vera"}),
             _ => json!({}),
         })
@@ -83,7 +92,8 @@ impl Subjects {
 }
 
 /// The rights of the people of the house, as the configuration gives them.
-const RIGHTS: [(&str, &[&str]); 3] = [
+const RIGHTS: [(&str, &[&str]); 4] = [
+    ("agent", &["jobs:claim"]),
     ("vera", &["runs:read"]),
     ("rita", &["runs:read", "runs:start", "runs:cancel", "runs:pause", "signals:send", "workflows:write"]),
     ("maria", &["runs:read", "approvals:decide"]),
@@ -130,13 +140,14 @@ async fn each_route_gives_each_caller_what_its_rights_allow() {
             match allowed {
                 false => assert_eq!(status, StatusCode::FORBIDDEN, "{name}"), // C-305, R-12
                 true if route.path.contains("settle") => assert_eq!(answer["code"], "not_dispatched", "{name}"), // I-30
+                true if route.path.ends_with("/fail") => assert_eq!(answer["code"], "job_terminal", "{name}"), // R-222
                 true if route.method == "PUT" => assert_eq!(answer["code"], "idempotency_mismatch", "{name}"), // R-41
                 true => assert!(status.is_success(), "{name}"),               // C-305
             }
         }
         let question = house.local.approval(subjects.approval.id).await.unwrap().status.as_str();
         let wanted = match person {
-            "vera" => "pending",
+            "vera" | "agent" => "pending",
             // Her cancel of the run withdrew it.
             "rita" => "cancelled",
             _ => "approved",

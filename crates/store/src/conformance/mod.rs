@@ -7,6 +7,7 @@
 mod admission;
 mod ends;
 mod hops;
+mod jobs;
 mod lists;
 mod pauses;
 mod records;
@@ -25,6 +26,7 @@ pub mod stories {
     pub use super::admission::*;
     pub use super::ends::*;
     pub use super::hops::*;
+    pub use super::jobs::*;
     pub use super::lists::*;
     pub use super::pauses::*;
     pub use super::records::*;
@@ -100,6 +102,11 @@ macro_rules! conformance_tests {
             a_pause_is_kept_with_its_run
             a_signal_returns_the_run_that_waits_for_it
             signals_are_kept_until_a_wait_takes_them
+            a_job_returns_the_run_that_waits_for_it
+            jobs_are_given_out_in_order_and_each_once
+            what_is_due_of_jobs_is_found_and_ends_them
+            a_run_is_kept_while_an_agent_may_still_work_for_it
+            a_stopping_run_keeps_what_its_agents_owe
             a_sweep_finds_what_was_committed_late
             the_figures_count_what_is_there
             a_workflow_is_registered_once

@@ -13,10 +13,10 @@ use protocol::run::{Run, Status};
 use super::world::{World, refused};
 use crate::Removed;
 
-const KEPT: Duration = Duration::from_secs(90 * 86_400);
+pub(super) const KEPT: Duration = Duration::from_secs(90 * 86_400);
 
 impl World {
-    async fn remove(&self, run: RunId) -> bool {
+    pub(super) async fn remove(&self, run: RunId) -> bool {
         self.settle(Command::Remove { run, retention: KEPT }).await.expect("a removal is accepted").1
     }
 

@@ -49,7 +49,7 @@ fn pack(events: &[Event]) -> Vec<u8> {
 }
 
 /// The kinds that have a number: their place here. New ones are added at the end.
-const KINDS: [&str; 45] = [
+const KINDS: [&str; 54] = [
     "run.queued",
     "run.running",
     "run.awaiting_hardware",
@@ -95,6 +95,15 @@ const KINDS: [&str; 45] = [
     "signal.received",
     "signal.taken",
     "signal.set_aside",
+    "job.queued",
+    "job.running",
+    "job.cancelling",
+    "job.succeeded",
+    "job.failed",
+    "job.lost",
+    "job.timed_out",
+    "job.cancelled",
+    "job.stopped",
 ];
 /// Stands before the text of a kind that has no number.
 const SPELLED: u8 = 255;

@@ -13,6 +13,7 @@ mod checkpoint;
 mod codec;
 mod event;
 mod fault;
+mod job;
 mod journal;
 mod migrate;
 mod names;
@@ -44,7 +45,7 @@ pub(crate) use pack::pack;
 pub(crate) use read::Readers;
 #[cfg(feature = "testing")]
 pub use read::scans;
-pub use read::{ApprovalOf, CallOf, Claimable, Counts, Due, Old, Reach, Shown};
+pub use read::{ApprovalOf, CallOf, Claimable, Counts, Due, JobOf, Old, Reach, Shown};
 pub use removed::Removed;
 pub(crate) use writer::{Done, Job, Work};
 

@@ -1,6 +1,6 @@
 //! The tables `obligation` and `debt`: what has still to stop, and what has still to be cleaned up.
 
-use protocol::id::{CallId, RunId};
+use protocol::id::{CallId, JobId, RunId};
 use protocol::obligation::{Obligation, State, Subject};
 use protocol::rows::{Debt, Mark};
 use protocol::time::Time;
@@ -17,9 +17,11 @@ pub(super) const DEBTS: [Debt; 2] = [Debt::Checkpoint, Debt::Snapshot];
 pub(super) fn read(row: &Row<'_>, run: RunId) -> Result<Obligation, Fault> {
     let mut f = Fields::new(row, "obligation");
     f.named(run);
-    let subject = match f.flag("kind")? {
-        false => Subject::Hop(f.uint("ref")?),
-        true => Subject::Call(f.id("ref")?),
+    let subject = match f.uint::<u8>("kind")? {
+        0 => Subject::Hop(f.uint("ref")?),
+        1 => Subject::Call(f.id("ref")?),
+        2 => Subject::Job(f.id("ref")?),
+        other => return Err(f.corrupt("kind", format!("{other} is none")).into()),
     };
     let acknowledged = f.flag("state")?;
     let attempts = f.uint("attempts")?;
@@ -72,6 +74,7 @@ impl<'c> Table<'c> {
         let (kind, subject) = match &obligation.subject {
             Subject::Hop(seq) => (0, ValueRef::Integer(i64::from(*seq))),
             Subject::Call(id) => (1, ValueRef::Blob(CallId::as_bytes(id))),
+            Subject::Job(id) => (2, ValueRef::Blob(JobId::as_bytes(id))),
         };
         let subject = rusqlite::types::ToSqlOutput::Borrowed(subject);
         let (state, by, at) = match &obligation.state {

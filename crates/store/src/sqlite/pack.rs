@@ -1,6 +1,6 @@
 //! Compressing the bodies of a command before the writer sees it, on the caller's time.
 
-use protocol::command::{Act, Command};
+use protocol::command::{Act, Command, JobAct, Reported};
 use protocol::digest::Digest;
 use protocol::rows::NewBody;
 
@@ -40,6 +40,7 @@ fn bodies<'a>(command: &'a Command, each: &mut impl FnMut(&'a NewBody)) {
         Command::Admit(admit) => each(&admit.input),
         Command::Hop(hop) => {
             hop.progress.bodies.iter().for_each(&mut *each);
+            hop.progress.jobs.iter().flat_map(|submit| &submit.bodies).for_each(&mut *each);
             match &hop.act {
                 Act::Park { checkpoint, .. } | Act::HandBack { checkpoint: Some(checkpoint) } => {
                     each(&checkpoint.body);
@@ -55,11 +56,21 @@ fn bodies<'a>(command: &'a Command, each: &mut impl FnMut(&'a NewBody)) {
         }
         Command::Found(found) => found.bodies.iter().for_each(each),
         Command::Send(send) => each(&send.payload),
+        Command::Job(command) => match &command.act {
+            JobAct::Report {
+                reported: Reported::Succeeded { result: body, .. } | Reported::Failed { error: body },
+                ..
+            } => {
+                each(body);
+            }
+            JobAct::Claim { .. } | JobAct::Heartbeat { .. } | JobAct::AckCancel { .. } => {}
+        },
         Command::Extend(extend) => extend.reason.iter().for_each(each),
         Command::Cancel(cancel) => cancel.reason.iter().for_each(each),
         Command::Read(read) => read.reason.iter().for_each(each),
         Command::Claim(_)
         | Command::Expire { .. }
+        | Command::ExpireJob { .. }
         | Command::Pause(_)
         | Command::Resume(_)
         | Command::Recover { .. }

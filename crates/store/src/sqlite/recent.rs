@@ -9,7 +9,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 use protocol::approval::Approval;
 use protocol::call::Call;
-use protocol::id::{ApprovalId, RunId};
+use protocol::id::{ApprovalId, JobId, RunId};
 use protocol::obligation::Obligation;
 use protocol::rows::Rows;
 use protocol::signal::Signal;
@@ -117,12 +117,13 @@ impl Generation {
 }
 
 fn weight(rows: &Rows) -> usize {
-    let Rows { run, waits, approvals, calls, obligations, signals, payloads: _ } = rows;
+    let Rows { run, waits, approvals, calls, obligations, jobs, signals, payloads: _ } = rows;
     1 + run.labels.len()
         + waits.iter().count()
         + approvals.iter().count()
         + calls.iter().count()
         + obligations.iter().count()
+        + jobs.iter().count()
         + signals.iter().count()
 }
 
@@ -130,6 +131,8 @@ fn weight(rows: &Rows) -> usize {
 fn saved(rows: &mut Rows) {
     rows.waits.settle(|_| true);
     rows.obligations.settle(Obligation::is_open);
+    let kept: Vec<JobId> = rows.jobs.iter().filter(|job| rows.keeps(job)).map(|job| job.id).collect();
+    rows.jobs.settle(|job| kept.contains(&job.id));
     rows.signals.settle(Signal::is_kept);
     rows.payloads.clear();
     let asked: Vec<ApprovalId> = rows
@@ -161,6 +164,7 @@ mod tests {
             approvals: Set::load(shown.approvals),
             calls: Set::load(shown.calls),
             obligations: Set::load(shown.obligations),
+            jobs: Set::load(shown.jobs),
             signals: Set::default(),
             payloads: Vec::new(),
         })

@@ -26,9 +26,10 @@ pub struct Removed {
 }
 
 /// Tables in which a run has rows of its own. An ended run has none in `session` and `timer`.
-const OWN: [&str; 12] = [
+const OWN: [&str; 13] = [
     "approval",
     "call",
+    "job",
     "signal",
     "signal_wait",
     "obligation",

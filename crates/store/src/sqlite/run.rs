@@ -33,7 +33,8 @@ pub(super) struct Stored {
     pub(super) run: Run,
 }
 
-/// What the column `live` says by its bits: waits there are, open obligations, an open wait of each owner, a pause, and kept signals.
+/// What the column `live` says by its bits: waits there are, open obligations, an open wait of each owner, a pause,
+/// and kept signals.
 pub(super) mod live {
     pub(in crate::sqlite) const WAITS: u8 = 1;
     pub(in crate::sqlite) const OBLIGATIONS: u8 = 2;
@@ -42,6 +43,7 @@ pub(super) mod live {
     pub(in crate::sqlite) const PAUSED: u8 = 16;
     pub(in crate::sqlite) const SIGNAL: u8 = 32;
     pub(in crate::sqlite) const KEPT: u8 = 64;
+    pub(in crate::sqlite) const JOB: u8 = 128;
 }
 
 /// The columns that [`read`] reads, of the table or alias `r`.
@@ -387,6 +389,7 @@ fn live_bits(rows: &Rows) -> u8 {
                 Owner::Approval(_) => live::APPROVAL,
                 Owner::Timer(_) => live::TIMER,
                 Owner::Signal(_) => live::SIGNAL,
+                Owner::Job(_) => live::JOB,
             };
         }
     }

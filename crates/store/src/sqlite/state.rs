@@ -1,5 +1,5 @@
 //! What of a run changes from command to command, in one value on its row: phase, heads, budget, clocks, checkpoint
-//! header, waits, and which of its calls and approvals are live.
+//! header, waits, and which of its calls, approvals and jobs are live.
 //!
 //! No query looks into it, so that a command writes one value and not forty columns. What a scan, a guard or an index
 //! needs stands in columns beside it, and only there: status, fence, claim, times. Invariant: what is written reads back
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use protocol::code::Code;
 use protocol::delivery::{Cause, Delivery, Mode, State};
 use protocol::digest::Digest;
-use protocol::id::{ApprovalId, CallId, RunId};
+use protocol::id::{ApprovalId, CallId, JobId, RunId};
 use protocol::pause::Pause;
 use protocol::rows::Rows;
 use protocol::run::{
@@ -44,6 +44,7 @@ pub(super) struct Live {
     pub(super) approvals: Vec<ApprovalId>,
     /// Those without outcome.
     pub(super) calls: Vec<CallId>,
+    pub(super) jobs: Vec<JobId>,
 }
 
 /// What the columns beside the value say of a run's phase.
@@ -74,7 +75,7 @@ pub(super) struct Unpacked {
 }
 
 pub(super) fn write(rows: &Rows, db: &Connection, names: &Names) -> Result<Vec<u8>, Fault> {
-    let Rows { run, waits, approvals, calls, .. } = rows;
+    let Rows { run, waits, approvals, calls, jobs, .. } = rows;
     let mut writer = Writer::with_capacity(512);
     let w = writer.byte(STATE);
     write_phase(w, &run.phase);
@@ -108,6 +109,11 @@ pub(super) fn write(rows: &Rows, db: &Connection, names: &Names) -> Result<Vec<u
     for call in open() {
         w.id(call.id);
     }
+    let kept = || jobs.iter().filter(|job| rows.keeps(job));
+    w.uint(kept().count() as u64);
+    for job in kept() {
+        w.id(job.id);
+    }
     Ok(writer.done())
 }
 
@@ -135,6 +141,7 @@ pub(super) fn read(reader: &mut Reader<'_>, run: RunId, columns: Columns) -> Res
             waits: reader.list(|reader| read_wait(reader, run))?,
             approvals: reader.list(Reader::id)?,
             calls: reader.list(Reader::id)?,
+            jobs: reader.list(Reader::id)?,
         },
     })
 }
@@ -239,6 +246,7 @@ fn write_wait(writer: &mut Writer, wait: &Wait) {
             writer.byte(2).text(&awaited.name);
             writer.maybe(awaited.schema.as_ref(), |w, schema| w.text(schema.as_str()));
         }
+        Owner::Job(job) => _ = writer.byte(3).id(*job),
     }
     writer.id(wait.call);
     match wait.state {
@@ -255,6 +263,7 @@ fn read_wait(reader: &mut Reader<'_>, run: RunId) -> Result<Wait, Malformed> {
         0 => Owner::Approval(reader.id()?),
         1 => Owner::Timer(id),
         2 => Owner::Signal(Arc::new(read_awaited(reader)?)),
+        3 => Owner::Job(reader.id()?),
         _ => return Err(Malformed("an owner")),
     };
     let call = reader.id()?;

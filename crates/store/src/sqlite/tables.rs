@@ -12,7 +12,7 @@ use protocol::call::Call;
 use protocol::command::{Admit, Command, KnownKey, Renew, Renewed, Subject};
 use protocol::decide::{self, Loaded};
 use protocol::digest::Digest;
-use protocol::id::{ApprovalId, CallId, RunId, WaitId};
+use protocol::id::{ApprovalId, CallId, JobId, RunId, WaitId};
 use protocol::json::Canonical;
 use protocol::registry::Registry;
 use protocol::rows::{Change, Debt, Rows, Set};
@@ -28,7 +28,7 @@ use super::pack::Packs;
 use super::recent::Recent;
 use super::run::Stored;
 use super::state::Live;
-use super::{admission, approval, body, call, event, journal, obligation, recent, removed, run, signal, timer};
+use super::{admission, approval, body, call, event, job, journal, obligation, recent, removed, run, signal, timer};
 use crate::error::Corrupt;
 
 pub(super) struct Tables<'c> {
@@ -39,6 +39,7 @@ pub(super) struct Tables<'c> {
     approval: approval::Table<'c>,
     call: call::Table<'c>,
     obligation: obligation::Table<'c>,
+    job: job::Table<'c>,
     signal: signal::Table<'c>,
     admission: admission::Table<'c>,
     event: event::Table<'c>,
@@ -91,6 +92,7 @@ impl<'c> Tables<'c> {
             approval: approval::Table::prepare(db)?,
             call: call::Table::prepare(db)?,
             obligation: obligation::Table::prepare(db)?,
+            job: job::Table::prepare(db)?,
             signal: signal::Table::prepare(db)?,
             admission: admission::Table::prepare(db)?,
             event: event::Table::prepare(db)?,
@@ -135,6 +137,13 @@ impl<'c> Tables<'c> {
                     None => Ok(nothing),
                 }
             }
+            Subject::Job(id) => match self.job.run_of(id)? {
+                Some(n) => {
+                    let (loaded, held) = self.load_owner(n, None)?;
+                    Ok((self.with_job(loaded, n, id)?, held))
+                }
+                None => Ok(nothing),
+            },
             Subject::Call(id) => match call::run_of(self.db, id)? {
                 Some(n) => self.load_owner(n, None),
                 None => Ok(nothing),
@@ -154,6 +163,16 @@ impl<'c> Tables<'c> {
             Some(stored) => self.load_rows(stored, named).map(Some),
             None => Ok(None),
         }
+    }
+
+    /// The job that a command names, beside those that its run keeps.
+    fn with_job(&mut self, loaded: Loaded, n: i64, id: JobId) -> Result<Loaded, Fault> {
+        let Loaded::Rows(mut rows) = loaded else { return Err(Fault::Broken("a job belongs to a run".to_owned())) };
+        if rows.jobs.get(id).is_none() {
+            let named = self.job.by_id(id, n, rows.run.id)?;
+            rows.jobs = Set::load(rows.jobs.iter().cloned().chain(named).collect::<Vec<_>>());
+        }
+        Ok(Loaded::Rows(rows))
     }
 
     /// The signals that a command names, beside those that are kept.
@@ -259,7 +278,7 @@ impl<'c> Tables<'c> {
 
     fn load_rows(&mut self, stored: Stored, named: Option<ApprovalId>) -> Result<(Loaded, Held), Fault> {
         let Stored { n, live, stopping, kept, run } = stored;
-        let Live { waits, approvals: questions, calls: open } = live;
+        let Live { waits, approvals: questions, calls: open, jobs: kept_jobs } = live;
         let mut calls = Vec::with_capacity(open.len());
         for id in open {
             calls.push(self.call(id, n, &run)?.ok_or_else(|| lost(&run, &id))?);
@@ -281,6 +300,10 @@ impl<'c> Tables<'c> {
                 calls.extend(self.call(id, n, &run)?);
             }
         }
+        let mut jobs = Vec::with_capacity(kept_jobs.len());
+        for id in kept_jobs {
+            jobs.push(self.job.by_id(id, n, run.id)?.ok_or_else(|| lost(&run, &id))?);
+        }
         let obligations = if stopping { self.obligation.open(n, run.id)? } else { Vec::new() };
         let signals = if kept { self.signal.kept(n, run.id)? } else { Vec::new() };
         let held = Held::of(n, &run);
@@ -290,6 +313,7 @@ impl<'c> Tables<'c> {
             approvals: Set::load(approvals),
             calls: Set::load(calls),
             obligations: Set::load(obligations),
+            jobs: Set::load(jobs),
             signals: Set::load(signals),
             payloads: Vec::new(),
         };
@@ -326,6 +350,9 @@ impl<'c> Tables<'c> {
         for (wait, mark) in rows.waits.dirty() {
             self.timer.save(wait, mark, n)?;
             self.signal.save_wait(wait, mark, n)?;
+        }
+        for (job, mark) in rows.jobs.dirty() {
+            self.job.save(job, mark, n)?;
         }
         for (signal, mark) in rows.signals.dirty() {
             self.signal.save(signal, mark, n)?;

@@ -9,7 +9,7 @@ pub(super) use progress::{check_end, enter_own, publish};
 
 use super::{Cx, Decision, step};
 use crate::code::Code;
-use crate::command::{Act, Answer, Hop, NewCheckpoint, Progress};
+use crate::command::{Act, Answer, Hop, NewCheckpoint};
 use crate::delivery::Cause;
 use crate::event::Facts;
 use crate::fault::{Fault, planted};
@@ -74,8 +74,7 @@ fn stored(change: Change) -> Decision {
 
 /// A stopping run takes outcomes of calls in flight and the acknowledgement of its hop, and nothing else.
 fn stopping(hop: Hop, rows: Box<Rows>, cx: &mut Cx<'_>) -> Decision {
-    let Progress { entries, asks, timers, signals, .. } = &hop.progress;
-    let only_outcomes = entries.is_empty() && asks.is_empty() && timers.is_empty() && signals.is_empty();
+    let only_outcomes = hop.progress.entries.is_empty() && hop.progress.opens().next().is_none();
     let status = rows.run.status();
     let acknowledges = match hop.act {
         Act::Record if only_outcomes => false,
@@ -163,6 +162,9 @@ fn done(change: &mut Change, result: NewBody, charge: Charge, cx: &mut Cx<'_>) -
     if let Some(call) = open {
         let detail = format!("{} has no settled outcome", call.identity.text(call.run));
         return Err(Refusal::new(Code::WaitUnsafe, detail));
+    }
+    if let Some(job) = change.rows.jobs.iter().find(|job| !job.is_ended()) {
+        return Err(Refusal::new(Code::WaitUnsafe, format!("{} is {}", job.id, job.state.as_str())));
     }
     if change.run().status() != Status::Running {
         return Err(illegal(change.run(), Status::Done));

@@ -6,7 +6,7 @@ use crate::approval::{self, Approval, Binding};
 use crate::call::{self, Applied, OutcomeStatus, State};
 use crate::code::Code;
 use crate::command::{Ask, AwaitSignal, Concluded, Conclusion, Progress};
-use crate::decide::{Cx, settle, signal, step};
+use crate::decide::{Cx, job, settle, signal, step};
 use crate::event::{Facts, Kind};
 use crate::journal::{Entry, Row};
 use crate::refusal::Refusal;
@@ -44,6 +44,17 @@ pub(super) fn apply(change: &mut Change, progress: Progress, cx: &mut Cx<'_>) ->
     }
     for wait in progress.timers {
         open_timer(change, wait, cx)?;
+    }
+    for submit in progress.jobs {
+        may_wait(change, submit.call, false)?;
+        // One of its rivals came first.
+        if has_ended(change, submit.call) {
+            continue;
+        }
+        if !change.rows.jobs.iter().any(|job| job.call == submit.call) {
+            room_for_a_wait(change, Code::LimitExceeded, cx)?;
+        }
+        job::submit(change, submit, cx)?;
     }
     for ask in progress.asks {
         if ask.kind == approval::Kind::Settle {

@@ -8,8 +8,8 @@ use protocol::approval::Verdict;
 use protocol::call::RecoveryClass;
 use protocol::code::Code;
 use protocol::command::{
-    Act, Answer, Cancel, Claim, Command, Concluded, Conclusion, Extend, Found, Hop, Opened, Progress, Reach, Read,
-    Recover, Renew, Renewed, Taker, Target,
+    Act, Answer, Cancel, Claim, Command, Concluded, Conclusion, Extend, Found, Hop, JobAct, JobCommand, Opened,
+    Progress, Reach, Read, Recover, Renew, Renewed, Reported, Taker, Target,
 };
 use protocol::decide;
 use protocol::journal::Entry;
@@ -73,6 +73,7 @@ const PARKS: &str = "park; hand back";
 const ENDS: &str = "finish; fail";
 const HOLDS: &str = "hold, warm";
 const STOPS: &str = "acknowledge, attest";
+const JOBS: &str = "submit, claim, heartbeat, complete, fail, ack-cancel (job)";
 const WAITS: &str = "send (signal); fire (timer)";
 
 pub(super) const COMMANDS: &[Row] = &[
@@ -97,6 +98,13 @@ pub(super) const COMMANDS: &[Row] = &[
     Row::new("fire, due", WAITS, fire).after(|world, _| world.pass(MINUTE)),
     Row::new("fire, early", WAITS, fire),
     Row::new("send", WAITS, send).stopping(Stopping::Refuses),
+    Row::new("submit", JOBS, submit).stopping(Stopping::Refuses),
+    Row::new("claim a job", JOBS, claim_job),
+    Row::new("heartbeat", JOBS, |world, _| agent(world, JobAct::Heartbeat { token: 1, progress: None })),
+    Row::new("complete", JOBS, complete),
+    Row::new("ack-cancel", JOBS, |world, _| agent(world, JobAct::AckCancel { token: 1 })),
+    Row::new("miss, due", JOBS, miss).after(|world, _| world.pass(MINUTE)),
+    Row::new("miss, early", JOBS, miss),
     Row::new("cancel", "cancel", cancel),
     Row::new("pause", "pause, resume; move", |world, _| command(Command::Pause(world.pausing()))),
     Row::new("resume", "pause, resume; move", |world, _| command(Command::Resume(world.pausing())))
@@ -127,6 +135,7 @@ fn named(command: &Command) -> &'static str {
         Command::Admit(_) => "admit",
         Command::Claim(_) => "claim",
         Command::Hop(hop) => match &hop.act {
+            Act::Record if !hop.progress.jobs.is_empty() => "submit",
             Act::Record if hop.progress.conclusions.is_empty() => "intend",
             Act::Record => "outcome",
             Act::Dispatch { .. } => "dispatch gate",
@@ -142,6 +151,13 @@ fn named(command: &Command) -> &'static str {
         Command::Extend(_) => "extend",
         Command::Expire { .. } => "fire",
         Command::Send(_) => "send",
+        Command::Job(job) => match &job.act {
+            JobAct::Claim { .. } => "claim a job",
+            JobAct::Heartbeat { .. } => "heartbeat",
+            JobAct::Report { .. } => "complete",
+            JobAct::AckCancel { .. } => "ack-cancel",
+        },
+        Command::ExpireJob { .. } => "miss",
         Command::Cancel(_) => "cancel",
         Command::Pause(_) => "pause",
         Command::Resume(_) => "resume",
@@ -247,6 +263,34 @@ fn fire(world: &mut World, scene: &Scene) -> Given {
 fn send(world: &mut World, _: &Scene) -> Given {
     let to = Target::Name { run: world.run().id, name: "paid".to_owned() };
     command(Command::Send(Box::new(world.signal(to, "a", "1"))))
+}
+
+fn submit(world: &mut World, scene: &Scene) -> Given {
+    let call = world.call(Effect::Read, RecoveryClass::Retry);
+    let jobs = vec![world.submit(call.id, None)];
+    let entries = vec![Entry::Call(Box::new(call))];
+    hop(world, scene, Progress { entries, jobs, ..Progress::default() }, Act::Record)
+}
+
+/// A verb on the job of the run; on one that nobody knows, if it has none.
+fn agent(world: &mut World, act: JobAct) -> Given {
+    let job = world.jobs.keys().next().copied().unwrap_or_else(|| world.mint());
+    let command = JobCommand { by: caller(person("ana")), job, act, taker: None };
+    self::command(Command::Job(Box::new(command)))
+}
+
+fn claim_job(world: &mut World, _: &Scene) -> Given {
+    agent(world, JobAct::Claim { worker: "w-2".to_owned(), lease: MINUTE, claim_id: "another".to_owned() })
+}
+
+fn complete(world: &mut World, _: &Scene) -> Given {
+    let text = canonicalize(b"7").expect("JSON");
+    agent(world, JobAct::Report { token: 1, reported: Reported::Succeeded { result: args("7"), text } })
+}
+
+fn miss(world: &mut World, _: &Scene) -> Given {
+    let job = world.jobs.keys().next().copied().unwrap_or_else(|| world.mint());
+    command(Command::ExpireJob { run: world.run().id, job })
 }
 
 fn cancel(world: &mut World, _: &Scene) -> Given {

@@ -36,9 +36,9 @@ impl Cell {
     }
 }
 
-/// Gives a command to a run of a status; `None` where no command leads to that status.
-fn cell(page: &Page, command: &commands::Row, status: Status) -> Option<Cell> {
-    let (mut world, scene) = statuses::at(status)?;
+/// Gives a command to a run of a status.
+fn cell(page: &Page, command: &commands::Row, status: Status) -> Cell {
+    let (mut world, scene) = statuses::at(status);
     assert_eq!(world.status(), status);
     (command.ready)(&mut world, &scene);
     assert_eq!(world.status(), status, "`{}` is got ready in its status", command.name);
@@ -57,20 +57,19 @@ fn cell(page: &Page, command: &commands::Row, status: Status) -> Option<Cell> {
     }
     let removed = world.last.as_ref().is_some_and(|change| change.removed);
     let changed = removed || world.rows != before || world.events.len() > events;
-    Some(match answer {
+    match answer {
         Err(refusal) => Cell::Refused(refusal.code.as_str()),
         Ok(Answer::NotDispatched { code, .. }) => Cell::Refused(code.as_str()),
         Ok(_) if !edges.is_empty() => Cell::Edges(edges),
         Ok(_) if changed => Cell::Stored,
         Ok(_) => Cell::Stands,
-    })
+    }
 }
 
-fn print(cells: &[Vec<Option<Cell>>]) -> String {
-    let text = |cell: &Option<Cell>| cell.as_ref().map_or_else(String::new, Cell::text);
+fn print(cells: &[Vec<Cell>]) -> String {
     let names: Vec<String> = Status::ALL.iter().map(|status| status.as_str().to_uppercase()).collect();
     let wide = |column: usize| {
-        cells.iter().map(|row| text(&row[column]).len()).chain([names[column].len()]).max().expect("a name")
+        cells.iter().map(|row| row[column].text().len()).chain([names[column].len()]).max().expect("a name")
     };
     let first = COMMANDS.iter().map(|command| command.name.len()).max().expect("commands");
     let widths: Vec<usize> = (0..names.len()).map(wide).collect();
@@ -84,7 +83,7 @@ fn print(cells: &[Vec<Option<Cell>>]) -> String {
     };
     line("", names.clone());
     for (command, row) in COMMANDS.iter().zip(cells) {
-        line(command.name, row.iter().map(text).collect());
+        line(command.name, row.iter().map(Cell::text).collect());
     }
     out
 }
@@ -93,11 +92,11 @@ fn print(cells: &[Vec<Option<Cell>>]) -> String {
 fn every_pair_of_status_and_command_gives_an_edge_or_a_refusal_of_the_table() {
     let page = Page::read();
     let row = |command| Status::ALL.iter().map(|status| cell(&page, command, *status)).collect();
-    let cells: Vec<Vec<Option<Cell>>> = COMMANDS.iter().map(row).collect();
+    let cells: Vec<Vec<Cell>> = COMMANDS.iter().map(row).collect();
     expect_file!["table.txt"].assert_eq(&print(&cells));
     let mut made = BTreeSet::new();
     for (command, row) in COMMANDS.iter().zip(&cells) {
-        for (status, cell) in Status::ALL.iter().zip(row).filter_map(|(status, cell)| Some((*status, cell.as_ref()?))) {
+        for (status, cell) in Status::ALL.into_iter().zip(row) {
             let what = format!("{} of a run that is {status}: {}", command.name, cell.text());
             if let Cell::Edges(edges) = cell {
                 assert!(!status.is_final(), "{what}"); // R-15 R-247

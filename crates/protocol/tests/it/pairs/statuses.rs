@@ -27,28 +27,33 @@ pub(super) struct Scene {
     pub(super) due: WaitId,
 }
 
-pub(super) fn at(status: Status) -> Option<(World, Scene)> {
+pub(super) fn at(status: Status) -> (World, Scene) {
     let mut world =
         World::running_with(|admit| admit.deadline = Some(protocol::time::Time::from_millis(1_000_000) + DEADLINE));
     let asked = world.hot(expiring(obligation(), OnExpiry::Reject));
     world.allow_writes();
     let free = world.enter(Effect::Write, RecoveryClass::Manual);
     let mut scene = Scene { token: world.token(), due: asked.wait, asked, free };
-    lead(&mut world, &mut scene, status)?;
-    Some((world, scene))
+    lead(&mut world, &mut scene, status);
+    (world, scene)
 }
 
-/// Leads a run from RUNNING to a status. No command leads to AWAITING_DELEGATE.
-fn lead(world: &mut World, scene: &mut Scene, status: Status) -> Option<()> {
+/// Leads a run from RUNNING to a status. What it delegates, an agent has.
+fn lead(world: &mut World, scene: &mut Scene, status: Status) {
     let led = match status {
         Status::Queued => world.hand_back(),
-        Status::Running => return Some(()),
+        Status::Running => return,
         Status::AwaitingHardware => {
             let checkpoint = world.checkpoint(&Progress::default());
             world.hop(Progress::default(), Act::Hold { resource: "gpu".to_owned(), checkpoint })
         }
         Status::AwaitingConsent => world.park(),
-        Status::AwaitingDelegate => return None,
+        Status::AwaitingDelegate => {
+            answered(world, scene);
+            let job = world.delegates(None);
+            world.claim_job("ana", job).expect("claimed");
+            world.park()
+        }
         Status::AwaitingSignal => {
             answered(world, scene);
             world.awaits("paid", None, None);
@@ -74,7 +79,7 @@ fn lead(world: &mut World, scene: &mut Scene, status: Status) -> Option<()> {
             world.hop(Progress::default(), Act::Acknowledge)
         }
     };
-    led.map(|_| ()).ok()
+    led.expect("it leads there");
 }
 
 /// The question is out of the way.

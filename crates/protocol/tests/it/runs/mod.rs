@@ -7,6 +7,7 @@ mod extend;
 mod gate;
 mod hold;
 mod hops;
+mod jobs;
 mod pause;
 mod random;
 mod records;

@@ -44,6 +44,18 @@ enum Move {
         number: bool,
         wait: bool,
     },
+    Delegate {
+        index: usize,
+        seconds: u8,
+    },
+    /// What an agent does with a job; with a token that is not its own, perhaps.
+    Agent {
+        index: usize,
+        who: u8,
+        verb: u8,
+        token: u32,
+    },
+    ExpireJob(usize),
     Dispatch(usize),
     Conclude {
         index: usize,
@@ -87,6 +99,10 @@ fn moves() -> impl Strategy<Value = Move> {
             .prop_map(|(index, name, schema, limit)| Move::Await { index, name, schema, limit }),
         5 => (0..2_u8, any::<u8>(), any::<bool>(), prop::bool::weighted(0.3))
             .prop_map(|(name, id, number, wait)| Move::Send { name, id: id % 12, number, wait }),
+        5 => (0..4_usize, 0..200_u8).prop_map(|(index, seconds)| Move::Delegate { index, seconds }),
+        10 => (0..3_usize, 0..2_u8, 0..8_u8, prop_oneof![4 => Just(1_u32), 1 => Just(2)])
+            .prop_map(|(index, who, verb, token)| Move::Agent { index, who, verb, token }),
+        1 => (0..3_usize).prop_map(Move::ExpireJob),
         2 => (0..4_usize, 0..200_u8).prop_map(|(index, seconds)| Move::Sleep { index, seconds }),
         6 => (0..4_usize, 0..6_u8).prop_map(|(index, end)| Move::Conclude { index, end }),
         5 => prop_oneof![Just(WaitMode::Any), Just(WaitMode::All), Just(WaitMode::First)].prop_map(Move::Park),
@@ -156,6 +172,36 @@ fn play(world: &mut World, step: Move) {
             match waits.first().filter(|_| wait) {
                 Some(wait) => drop(world.send_to(*wait, &id, payload)),
                 None => drop(world.send(&name, &id, payload)),
+            }
+        }
+        Move::Delegate { index, seconds } => {
+            let Some(call) = world.calls.keys().nth(index).copied() else { return };
+            let timeout = (seconds > 20).then(|| Duration::from_secs(u64::from(seconds)));
+            let jobs = vec![world.submit(call, timeout)];
+            drop(world.record(Progress { jobs, ..Progress::default() }));
+        }
+        Move::Agent { index, who, verb, token } => {
+            let Some(job) = world.jobs.keys().nth(index).copied() else { return };
+            let who = ["ana", "ben"][usize::from(who)];
+            let before = world.rows.clone();
+            let foreign = world.jobs[&job].agent.as_ref().is_none_or(|a| a.token != token || a.principal != who);
+            let code = match verb {
+                0 | 1 => return drop(world.claim_job(who, job)),
+                2 => world.heartbeat(who, job, token),
+                3 => world.complete(who, job, token, "7"),
+                4 => world.complete(who, job, token, "8"),
+                5 => world.complete(who, job, token, "\"no number\""),
+                6 => world.fail_job(who, job, token),
+                _ => world.ack_cancel(who, job, token),
+            };
+            if foreign {
+                assert_eq!(code.expect_err("not its own").code, Code::JobNotOwner);
+                assert_eq!(world.rows, before);
+            }
+        }
+        Move::ExpireJob(index) => {
+            if let Some(job) = world.jobs.keys().nth(index).copied() {
+                drop(world.give(Command::ExpireJob { run: world.run().id, job }));
             }
         }
         Move::Dispatch(index) => {

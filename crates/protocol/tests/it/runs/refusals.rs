@@ -1,6 +1,6 @@
 //! Every code that a decision about a run can tell, and a story that shows it: a new code fails here until it has one.
 
-use super::{admission, approvals, ends, gate, hold, hops, pause, recovery, settle, signals, waits};
+use super::{admission, approvals, ends, gate, hold, hops, jobs, pause, recovery, settle, signals, waits};
 use crate::world::{World, caller, denied, person, told};
 use protocol::call::{Outcome, OutcomeStatus, RecoveryClass, State};
 use protocol::code::Code;
@@ -37,6 +37,9 @@ const SHOWN: &[(Code, fn())] = &[
     (Code::InvalidAnswer, approvals::a_reject_needs_its_reason),
     (Code::InvalidInput, signals::a_payload_that_does_not_fit_is_refused_or_set_aside),
     (Code::InvalidRequest, admission::admission_refuses_what_it_does_not_know),
+    (Code::JobNotOwner, jobs::a_job_has_one_claimant_and_one_claim_one_answer),
+    (Code::JobRequestMismatch, jobs::one_call_hands_over_one_job),
+    (Code::JobTerminal, jobs::the_first_end_stands),
     (Code::LimitExceeded, admission::what_a_request_says_beside_its_input_is_short),
     (Code::NotApproved, gate::a_pending_or_rejected_question_lets_nothing_through),
     (Code::NotDispatched, gate::an_outcome_needs_its_gate),
@@ -47,6 +50,7 @@ const SHOWN: &[(Code, fn())] = &[
     (Code::PolicyChanged, gate::a_policy_that_answers_for_people_makes_no_wait_and_is_asked_again_at_the_gate),
     (Code::PolicyDenied, gate::policy_is_judged_again_at_the_gate),
     (Code::ReasonRequired, approvals::a_reject_needs_its_reason),
+    (Code::ResultInvalid, jobs::a_result_that_does_not_fit_leaves_the_job_to_its_agent),
     (Code::ResumeDisabled, waits::a_run_that_may_not_resume_may_not_park),
     (Code::RevisionNotActive, admission::admission_refuses_what_it_does_not_know),
     (Code::RunDeadlineExceeded, recovery::a_run_past_its_deadline_ends_by_the_edge_of_its_status),

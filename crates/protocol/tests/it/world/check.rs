@@ -6,6 +6,7 @@ use protocol::approval;
 use protocol::call::{Call, OutcomeStatus, State};
 use protocol::command::Command;
 use protocol::event::{Event, Kind};
+use protocol::job::{self, End, Job};
 use protocol::limits::KEPT_SIGNALS;
 use protocol::pause;
 use protocol::rows::{Rows, Set};
@@ -26,6 +27,7 @@ impl World {
             self.a_pause_holds(command, before, rows);
         }
         self.signals_are_taken_once(rows);
+        self.jobs_end_once(command, rows);
         if let [.., before, after] = self.seqs[..] {
             assert!(after == before || after == before + 1);
         }
@@ -44,6 +46,9 @@ impl World {
                 for wait in rows.waits.iter().filter(|w| w.state == wait::State::Parked) {
                     if let wait::Owner::Approval(id) = wait.owner {
                         assert!(self.approvals[&id].is_pending() && self.approvals[&id].run == run.id);
+                    }
+                    if let wait::Owner::Job(id) = wait.owner {
+                        assert!(!self.jobs[&id].is_ended() && self.jobs[&id].run == run.id);
                     }
                 }
             }
@@ -72,7 +77,12 @@ impl World {
         for event in &self.events[ended + 1..] {
             let leftover = matches!(
                 event.kind,
-                Kind::CallSettled | Kind::AttemptRefused | Kind::ReportLate | Kind::ApprovalRead | Kind::CallRead
+                Kind::CallSettled
+                    | Kind::AttemptRefused
+                    | Kind::ReportLate
+                    | Kind::ApprovalRead
+                    | Kind::CallRead
+                    | Kind::JobStopped
             );
             // what is said of a question that is still open is part of settling its call.
             let answer = matches!(
@@ -120,17 +130,48 @@ impl World {
             }
         }
         assert!(!rows.run.status().is_final() || rows.signals.iter().next().is_none());
-        // of the waits of one call at most one has ended, and then no other is open.
-        for wait in rows.waits.iter().filter(|wait| wait.is_ended()) {
+        // of the waits of one call at most one has ended, and then no other is open. What a call waits for once it is
+        // past its gate is another matter.
+        let waits = |wait: &&wait::Wait| matches!(self.calls[&wait.call].state, State::Entered | State::Asked);
+        for wait in rows.waits.iter().filter(|wait| wait.is_ended()).filter(waits) {
             // A question that is asked anew has its old wait beside it until the hop takes that.
             let asked = |wait: &wait::Wait| matches!(wait.owner, wait::Owner::Approval(_));
             let rivals = rows.waits.iter().filter(|other| other.call == wait.call && other.id != wait.id);
             let rivals = rivals.filter(|other| !(asked(wait) && asked(other)));
             let settles = |other: &wait::Wait| match other.owner {
                 wait::Owner::Approval(id) => self.approvals[&id].kind() == approval::Kind::Settle,
-                wait::Owner::Timer(_) | wait::Owner::Signal(_) => false,
+                wait::Owner::Timer(_) | wait::Owner::Signal(_) | wait::Owner::Job(_) => false,
             };
             assert!(rivals.into_iter().all(|other| !other.is_open() || settles(other)), "{:?}", rows.waits);
+        }
+    }
+
+    /// What holds of jobs in any run: how one ended never changes, and a run that stops or has ended left none of them running.
+    fn jobs_end_once(&self, command: &Command, rows: &Rows) {
+        let last = |id| self.events.iter().rev().find(|event| tells_of(event, id) && event.kind != Kind::JobStopped);
+        for job in self.jobs.values() {
+            let wait = rows.waits.get(job.wait);
+            if let job::State::Ended { end, .. } = job.state {
+                assert!(wait.is_none_or(wait::Wait::is_ended), "{job:?}");
+                let ends = self.events.iter().filter(|event| tells_of(event, job.id) && is_end(event.kind));
+                assert_eq!(ends.map(|event| event.kind).collect::<Vec<_>>(), [end.event()]);
+                // one that nobody had is known to have stopped, and so is one whose agent said how it ended.
+                let known = job.agent.is_none() || matches!(end, End::Succeeded { .. } | End::Failed { .. });
+                assert!(!known || job.stopped_at.is_some(), "{job:?}");
+            } else {
+                let waited = wait.is_some_and(|wait| wait.is_open());
+                assert_eq!(waited, !matches!(job.state, job::State::Cancelling { .. }), "{command:?} {job:?}");
+                assert_ne!(rows.run.status(), Status::Done);
+                assert!(last(job.id).is_some_and(|event| !is_end(event.kind)));
+            }
+            if rows.run.status().is_stopping() {
+                let owed =
+                    rows.obligations.get(protocol::obligation::Subject::Job(job.id)).is_some_and(|o| o.is_open());
+                assert_eq!(owed, job.may_run(), "{command:?} {job:?}");
+            }
+            if matches!(rows.run.status(), Status::Failed | Status::Cancelled) {
+                assert!(job.is_ended() && !job.may_run(), "{command:?} {job:?}");
+            }
         }
     }
 
@@ -178,8 +219,10 @@ impl World {
         let of_rows = |kind: Kind| !about.contains(&kind) && !kind.as_str().starts_with("node.");
         let told = new.iter().any(|event| of_rows(event.kind));
         let changed = substance(before) != substance(after);
-        // A late word on a question that is closed changes a row that is no longer among those of its run.
-        let late = self.last.as_ref().is_some_and(|change| change.rows.approvals.dirty().next().is_some());
+        // A late word on a question or a job that is over changes a row that is no longer among those of its run.
+        let late = self.last.as_ref().is_some_and(|change| {
+            change.rows.approvals.dirty().next().is_some() || change.rows.jobs.dirty().next().is_some()
+        });
         assert!(changed || late || !told, "{command:?} told of no change");
         // Cleaning up changes leftovers alone, and its debt row tells of them.
         let silent = changed && new.is_empty() && !matches!(command, Command::Clean { .. });
@@ -199,6 +242,22 @@ impl World {
     }
 }
 
+fn is_end(kind: Kind) -> bool {
+    use Kind::{JobCancelled, JobFailed, JobLost, JobSucceeded, JobTimedOut};
+    matches!(kind, JobSucceeded | JobFailed | JobLost | JobTimedOut | JobCancelled)
+}
+
+fn tells_of(event: &Event, job: protocol::id::JobId) -> bool {
+    let facts = event.facts.canonical().value();
+    event.kind.as_str().starts_with("job.") && facts.get("job").and_then(|id| id.as_str()) == Some(&job.to_string())
+}
+
+/// A heartbeat is told to nobody, like a renewal.
+fn quiet(job: &Job) -> Job {
+    let agent = job.agent.clone().map(|agent| job::Agent { due_at: agent.claimed_at, ..agent });
+    Job { agent, progress: None, ..job.clone() }
+}
+
 /// Rows without what tells of itself: the head of the events, and what is counted on the way.
 fn substance(rows: &Rows) -> Rows {
     let mut run = rows.run.clone();
@@ -214,6 +273,7 @@ fn substance(rows: &Rows) -> Rows {
         approvals: Set::load(rows.approvals.iter().cloned()),
         calls: Set::load(rows.calls.iter().cloned()),
         obligations: Set::load(rows.obligations.iter().cloned()),
+        jobs: Set::load(rows.jobs.iter().map(quiet)),
         signals: Set::load(rows.signals.iter().cloned()),
         payloads: Vec::new(),
     }

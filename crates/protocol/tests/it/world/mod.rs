@@ -15,7 +15,8 @@ use protocol::command::{Answer, Command, KnownKey, Patience, Subject};
 use protocol::decide::{Cx, Decision, Hold, Loaded, decide};
 use protocol::digest::Digest;
 use protocol::event::Event;
-use protocol::id::{ApprovalId, CallId, Id, Ids};
+use protocol::id::{ApprovalId, CallId, Id, Ids, JobId};
+use protocol::job::Job;
 use protocol::journal::Entry;
 use protocol::json::Canonical;
 use protocol::limits::{Limits, WorkerSettings};
@@ -46,6 +47,7 @@ pub(crate) struct World {
     pub(crate) journal: Vec<Entry>,
     /// Bodies that commands brought to be stored.
     pub(crate) bodies: BTreeMap<Digest, Vec<u8>>,
+    pub(crate) jobs: BTreeMap<JobId, Job>,
     /// Every signal that was ever taken in.
     pub(crate) signals: BTreeMap<u32, Signal>,
     /// The seq after each command.
@@ -70,6 +72,7 @@ impl World {
             receipts: Vec::new(),
             journal: Vec::new(),
             bodies: BTreeMap::new(),
+            jobs: BTreeMap::new(),
             signals: BTreeMap::new(),
             seqs: Vec::new(),
             last: None,
@@ -155,6 +158,11 @@ impl World {
             Subject::Wait(wait, id) => {
                 rows.signals = self.signals_of(|signal| signal.id == id || signal.state == signal::State::Taken(wait));
             }
+            Subject::Job(job) => match self.jobs.get(&job) {
+                None => return Loaded::Missing,
+                Some(job) if rows.jobs.get(job.id).is_none() => rows.jobs = with(rows.jobs, job.clone()),
+                Some(_) => {}
+            },
             Subject::New(_) | Subject::Run(_) | Subject::Approval(_) | Subject::Call(_) => {}
         }
         if let Subject::Approval(approval) = command.subject() {
@@ -210,6 +218,9 @@ impl World {
         for (approval, _) in rows.approvals.dirty() {
             self.approvals.insert(approval.id, approval.clone());
         }
+        for (job, _) in rows.jobs.dirty() {
+            self.jobs.insert(job.id, job.clone());
+        }
         for (signal, mark) in rows.signals.dirty() {
             match mark {
                 Mark::Gone => drop(self.signals.remove(&signal.n)),
@@ -222,15 +233,18 @@ impl World {
         let settled = |id: &ApprovalId| self.calls[&self.approvals[id].call].is_ended();
         let open = |a: &Approval| a.is_pending() || a.is_open_yes() || !settled(&a.id);
         self.seqs.push(rows.run.seq);
-        self.rows = Some(Rows {
+        let mut saved = Rows {
             run: rows.run,
             waits: reload(&rows.waits, |_| true),
             approvals: Set::load(self.approvals.values().filter(|a| open(a)).cloned()),
             calls: Set::load(self.calls.values().filter(|c| !c.is_ended()).cloned()),
             obligations: reload(&rows.obligations, |_| true),
+            jobs: Set::default(),
             signals: self.signals_of(|_| false),
             payloads: Vec::new(),
-        });
+        };
+        saved.jobs = Set::load(self.jobs.values().filter(|job| saved.keeps(job)).cloned());
+        self.rows = Some(saved);
     }
 }
 

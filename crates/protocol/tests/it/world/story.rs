@@ -6,11 +6,13 @@ use protocol::call::{Applied, Call, Identity, Outcome, OutcomeStatus, RecoveryCl
 use protocol::code::Code;
 use protocol::command::{
     Act, Admit, Answer, Ask, AwaitSignal, Cancel, Claim, Command, Concluded, Conclusion, Decide, Due, Edit, Hop,
-    NewCheckpoint, PauseRun, Progress, Reach, Recover, SendSignal, Taker, Target, Timer,
+    JobAct, JobCommand, NewCheckpoint, PauseRun, Progress, Reach, Recover, Reported, SendSignal, Submit, Taker, Target,
+    Timer,
 };
 use protocol::decide::{Cx, decide_registry};
 use protocol::digest::Digest;
-use protocol::id::{ApprovalId, CallId, RunId, WaitId, WorkerId};
+use protocol::id::{ApprovalId, CallId, JobId, RunId, WaitId, WorkerId};
+use protocol::job::{self, Job};
 use protocol::journal::{Entropy, Entry, Other};
 use protocol::json::canonicalize;
 use protocol::pause::Shared;
@@ -235,6 +237,57 @@ impl World {
         };
         self.record(progress).expect("it waits");
         (id, wait)
+    }
+
+    /// A call that hands a job over, in the hop that made it.
+    pub(crate) fn delegates(&mut self, timeout: Option<Duration>) -> JobId {
+        let call = self.call(Effect::Read, RecoveryClass::Retry);
+        let submit = self.submit(call.id, timeout);
+        let id = submit.job;
+        let (entries, jobs) = (vec![Entry::Call(Box::new(call))], vec![submit]);
+        self.record(Progress { entries, jobs, ..Progress::default() }).expect("handed over");
+        id
+    }
+
+    pub(crate) fn submit(&mut self, call: CallId, timeout: Option<Duration>) -> Submit {
+        let task = args(r#""look at it""#);
+        let schema = Some(canonicalize(br#"{"type":"number"}"#).expect("JSON"));
+        let request = job::Request { kind: "reviewer".to_owned(), task: task.body, plan: None, schema, timeout };
+        Submit { job: self.mint(), wait: self.mint(), call, request, bodies: vec![task] }
+    }
+
+    pub(crate) fn act(&mut self, who: &str, job: JobId, act: JobAct) -> Result<Job, Refusal> {
+        let command = JobCommand { by: caller(person(who)), job, act, taker: None };
+        match self.give(Command::Job(Box::new(command)))? {
+            Answer::Job { job, .. } => Ok(*job),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The token of a claim; the agent has to be heard of within a minute.
+    pub(crate) fn claim_job(&mut self, who: &str, job: JobId) -> Result<u32, Refusal> {
+        let act =
+            JobAct::Claim { worker: "w-1".to_owned(), lease: Duration::from_secs(60), claim_id: format!("by {who}") };
+        Ok(self.act(who, job, act)?.agent.expect("claimed").token)
+    }
+
+    pub(crate) fn heartbeat(&mut self, who: &str, job: JobId, token: u32) -> Result<Job, Refusal> {
+        self.act(who, job, JobAct::Heartbeat { token, progress: None })
+    }
+
+    pub(crate) fn complete(&mut self, who: &str, job: JobId, token: u32, result: &str) -> Result<Job, Refusal> {
+        let text = canonicalize(result.as_bytes()).expect("JSON");
+        let reported = Reported::Succeeded { result: args(text.as_str()), text };
+        self.act(who, job, JobAct::Report { token, reported })
+    }
+
+    pub(crate) fn fail_job(&mut self, who: &str, job: JobId, token: u32) -> Result<Job, Refusal> {
+        let reported = Reported::Failed { error: args(r#""it broke""#) };
+        self.act(who, job, JobAct::Report { token, reported })
+    }
+
+    pub(crate) fn ack_cancel(&mut self, who: &str, job: JobId, token: u32) -> Result<Job, Refusal> {
+        self.act(who, job, JobAct::AckCancel { token })
     }
 
     pub(crate) fn recover(&mut self) -> Answer {

@@ -3,6 +3,7 @@
 pub(super) mod approvals;
 pub(super) mod effects;
 pub(super) mod events;
+pub(super) mod jobs;
 pub(super) mod operate;
 pub(super) mod runs;
 pub(super) mod signals;

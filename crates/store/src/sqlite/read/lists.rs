@@ -1,16 +1,17 @@
-//! Lists in pages: runs, approvals, effects.
+//! Lists in pages: runs, approvals, effects, jobs.
 
 use protocol::approval::{self as question, Approval};
 use protocol::call::Call;
-use protocol::id::{ApprovalId, CallId, RunId};
+use protocol::id::{ApprovalId, CallId, JobId, RunId};
+use protocol::job::Job;
 use protocol::run::{Run, Status};
 use rusqlite::types::Value;
 use rusqlite::{Row, params_from_iter};
 
 use super::super::fault::{Fault, number};
-use super::super::{approval, call, run};
+use super::super::{approval, call, job, run};
 use super::{Reader, sort};
-use crate::page::{ApprovalFilter, ApprovalOrder, ApprovalStatus, Cursor, Page, RunFilter, WaitingFor};
+use crate::page::{ApprovalFilter, ApprovalOrder, ApprovalStatus, Cursor, JobFilter, Page, RunFilter, WaitingFor};
 
 /// An approval with the run it belongs to.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -23,6 +24,13 @@ pub struct ApprovalOf {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CallOf {
     pub call: Call,
+    pub run: Run,
+}
+
+/// A job with the run it belongs to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct JobOf {
+    pub job: Job,
     pub run: Run,
 }
 
@@ -133,6 +141,37 @@ impl Reader<'_> {
         })
     }
 
+    /// Newest first.
+    pub(crate) fn jobs(self, filter: &JobFilter, after: Option<Cursor>, limit: usize) -> Result<Page<JobOf>, Fault> {
+        let mut terms = Where::default();
+        if let Some(run) = filter.run {
+            terms.with("j.run = (SELECT n FROM run WHERE id = ?)", run.as_bytes().to_vec());
+        }
+        if let Some(namespace) = &filter.namespace {
+            let of = "(SELECT p.namespace FROM run r JOIN pin p ON p.n = r.pin WHERE r.n = j.run) = ?";
+            terms.with(of, namespace.clone());
+        }
+        if let Some(kind) = &filter.kind {
+            terms.with("j.kind = ?", kind.clone());
+        }
+        if filter.open {
+            terms.term("j.state < 3");
+        }
+        if let Some(cursor) = after {
+            terms.with("j.id < ?", cursor.id::<JobId>().as_bytes().to_vec());
+        }
+        let (columns, sql) = (job::COLUMNS, terms.sql());
+        let sql = format!("SELECT {columns}, j.run FROM job j {sql} ORDER BY j.id DESC LIMIT {}", limit + 1);
+        self.page(&sql, terms.values, limit, |row, run| Ok(JobOf { job: job::read(row, run.id)?, run }))
+    }
+
+    /// What was claimed under a key, whoever claimed it, oldest first.
+    pub(crate) fn claimed(self, claim_id: &str) -> Result<Page<JobOf>, Fault> {
+        let sql = format!("SELECT {}, j.run FROM job j WHERE j.claim_id = ?1 ORDER BY j.id", job::COLUMNS);
+        let key = vec![Value::from(claim_id.to_owned())];
+        self.page(&sql, key, usize::MAX, |row, run| Ok(JobOf { job: job::read(row, run.id)?, run }))
+    }
+
     /// A page of rows that are named by an id in their first column and belong to the run in `run`.
     fn page<T>(
         self,
@@ -201,6 +240,7 @@ pub(super) fn runs_sql(
             WaitingFor::Approval => run::live::APPROVAL,
             WaitingFor::Timer => run::live::TIMER,
             WaitingFor::Signal => run::live::SIGNAL,
+            WaitingFor::Job => run::live::JOB,
         };
         terms.with("r.live & ? <> 0", i64::from(open));
     }

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rusqlite::Connection;
 use tokio::sync::Semaphore;
 
-pub use lists::{ApprovalOf, CallOf};
+pub use lists::{ApprovalOf, CallOf, JobOf};
 #[cfg(feature = "testing")]
 pub use passes::scans;
 pub use passes::{Claimable, Counts, Due, Old, Reach};

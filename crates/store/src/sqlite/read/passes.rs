@@ -2,7 +2,7 @@
 //!
 //! Invariant: each of these reads an index over live rows only, so its cost is what it returns (R-38, R-39).
 
-use protocol::id::{RunId, WaitId, WorkerId};
+use protocol::id::{JobId, RunId, WaitId, WorkerId};
 use protocol::pause::Shared;
 use protocol::rows::Debt;
 use protocol::run::{Kind, PatternRef, Status};
@@ -40,6 +40,8 @@ pub struct Due {
     pub lapsed: Vec<RunId>,
     /// Waits whose time has come, with their runs.
     pub waits: Vec<(WaitId, RunId)>,
+    /// Jobs of whose agent nothing was heard, or past their deadline, with their runs.
+    pub jobs: Vec<(JobId, RunId)>,
     /// Runs past their deadline that are not stopping yet.
     pub deadlines: Vec<RunId>,
     /// Stopping runs with an open obligation that may be tried.
@@ -51,9 +53,10 @@ pub struct Due {
 
 impl Due {
     pub fn is_empty(&self) -> bool {
-        let Due { lapsed, waits, deadlines, stopping, debts, faults } = self;
+        let Due { lapsed, waits, jobs, deadlines, stopping, debts, faults } = self;
         lapsed.is_empty()
             && waits.is_empty()
+            && jobs.is_empty()
             && deadlines.is_empty()
             && stopping.is_empty()
             && debts.is_empty()
@@ -122,6 +125,12 @@ const NAMESPACES: &str = "SELECT count(*) FROM (SELECT DISTINCT namespace FROM p
 const NEXT_TIMER: &str = "SELECT min(t.due_at) FROM timer t";
 const NEXT_EXPIRY: &str = "SELECT a.expires_at FROM approval a WHERE a.status = 0
  ORDER BY coalesce(a.expires_at, 9223372036854775807), a.id LIMIT 1";
+const JOBS: &str = "SELECT j.id, r.id FROM job j JOIN run r ON r.n = j.run
+ WHERE j.due_at IS NOT NULL AND j.due_at <= ?1 ORDER BY j.due_at LIMIT ?2 OFFSET ?3";
+const NEXT_JOB: &str = "SELECT min(j.due_at) FROM job j WHERE j.due_at IS NOT NULL";
+/// In the order of R-217.
+const QUEUED_JOBS: &str = "SELECT j.id FROM job j JOIN run r ON r.n = j.run JOIN pin p ON p.n = r.pin
+ WHERE j.state = 0 AND j.kind = ?1 AND p.namespace = ?2 ORDER BY j.priority DESC, j.id LIMIT ?3";
 const DEADLINES: &str = "SELECT r.id FROM run r
  WHERE r.deadline IS NOT NULL AND r.finished_at IS NULL AND r.deadline <= ?1 AND r.status NOT IN (7, 8)
  ORDER BY r.deadline LIMIT ?2 OFFSET ?3";
@@ -226,6 +235,7 @@ impl Reader<'_> {
         let mut window = window(now, skip, limit);
         let run = |f: &mut Fields<'_>| Ok(f.id::<RunId>("run")?);
         due.waits = self.due_waits(now, skip, limit, &mut due.faults)?;
+        self.due_rows(JOBS, &window, &mut due.faults, &mut due.jobs, |f| Ok((f.id("id")?, f.id("run")?)))?;
         self.due_rows(DEADLINES, &window, &mut due.faults, &mut due.deadlines, run)?;
         self.due_rows(STOPPING, &window, &mut due.faults, &mut due.stopping, run)?;
         self.due_rows(DEBTS_SQL, &window, &mut due.faults, &mut due.debts, |f| {
@@ -280,13 +290,24 @@ impl Reader<'_> {
         Ok(())
     }
 
+    /// Jobs of a kind that wait for an agent, in the order in which they are given out.
+    pub(crate) fn queued_jobs(self, kind: &str, namespace: &str, limit: usize) -> Result<Vec<JobId>, Fault> {
+        let mut statement = self.db.prepare_cached(QUEUED_JOBS)?;
+        let mut rows = statement.query((kind, namespace, limit as i64))?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            found.push(Fields::new(row, "job").id("id")?);
+        }
+        Ok(found)
+    }
+
     /// When the next open wait ends by itself.
     pub(crate) fn next_due(self) -> Result<Option<Time>, Fault> {
         let first = |sql| -> Result<Option<i64>, Fault> {
             let found = self.db.prepare_cached(sql)?.query_row([], |row| row.get::<_, Option<i64>>(0));
             Ok(found.optional()?.flatten())
         };
-        let next = [first(NEXT_TIMER)?, first(NEXT_EXPIRY)?].into_iter().flatten().min();
+        let next = [first(NEXT_TIMER)?, first(NEXT_EXPIRY)?, first(NEXT_JOB)?].into_iter().flatten().min();
         Ok(next.map(Time::from_micros))
     }
 
@@ -362,6 +383,9 @@ pub fn scans() -> Vec<(&'static str, String)> {
         ("expiries", EXPIRIES),
         ("next timer", NEXT_TIMER),
         ("next expiry", NEXT_EXPIRY),
+        ("jobs", JOBS),
+        ("next job", NEXT_JOB),
+        ("queued jobs", QUEUED_JOBS),
         ("deadlines", DEADLINES),
         ("stopping", STOPPING),
         ("old", OLD),

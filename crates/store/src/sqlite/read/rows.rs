@@ -4,6 +4,7 @@ use protocol::approval::Approval;
 use protocol::call::Call;
 use protocol::digest::Digest;
 use protocol::id::{ApprovalId, CallId, RunId};
+use protocol::job::Job;
 use protocol::obligation::Obligation;
 use protocol::rows::Debt;
 use protocol::run::Run;
@@ -13,7 +14,7 @@ use rusqlite::params;
 use super::super::admission::{self, Found, Scoped};
 use super::super::removed::{self, Removed};
 use super::super::run::Stored;
-use super::super::{approval, call, fault::Fault, obligation, run};
+use super::super::{approval, call, fault::Fault, job, obligation, run};
 use super::Reader;
 use super::lists::{ApprovalOf, CallOf};
 
@@ -27,6 +28,8 @@ pub struct Shown {
     /// By position, then by age.
     pub calls: Vec<Call>,
     pub obligations: Vec<Obligation>,
+    /// Oldest first.
+    pub jobs: Vec<Job>,
     pub debts: Vec<Debt>,
 }
 
@@ -76,8 +79,10 @@ impl Reader<'_> {
         let calls = self.calls_n(n, id)?;
         let sql = format!("SELECT {} FROM obligation WHERE run = ?1 ORDER BY kind, ref", obligation::COLUMNS);
         let obligations = self.all(&sql, n, |row| obligation::read(row, id))?;
+        let sql = format!("SELECT {} FROM job j WHERE j.run = ?1 ORDER BY j.id", job::COLUMNS);
+        let jobs = self.all(&sql, n, |row| job::read(row, id))?;
         let debts = self.debts_n(n)?;
-        Ok(Some(Shown { run, waits, approvals, calls, obligations, debts }))
+        Ok(Some(Shown { run, waits, approvals, calls, obligations, jobs, debts }))
     }
 
     fn debts_n(self, n: i64) -> Result<Vec<Debt>, Fault> {

@@ -55,7 +55,7 @@ CREATE TABLE word (
 -- Status: 0 queued, 1 running, 2 awaiting_hardware, 3 awaiting_consent, 4 awaiting_delegate, 5 awaiting_signal,
 -- 6 awaiting_timer, 7 cancelling, 8 failing, 9 done, 10 failed, 11 cancelled.
 -- Live: 1 has waits, 2 has open obligations, 4 an approval is open, 8 a timer is open, 16 is paused itself, 32 a wait for a
--- signal is open, 64 signals are kept.
+-- signal is open, 64 signals are kept, 128 a job is waited for.
 -- Columns are what a scan, a guard or an index looks at; the rest of a run is `admitted`, which never changes, and `state`,
 -- with its waits and the ids of its live calls and approvals. A claim's token is the fence.
 CREATE TABLE run (
@@ -91,7 +91,7 @@ CREATE TABLE run (
                 WHEN status IN (7, 8) THEN 1
                 ELSE claim_worker IS NULL END),
     -- R-27: a parked run has an open wait.
-    CHECK (status NOT BETWEEN 3 AND 6 OR live & 44),
+    CHECK (status NOT BETWEEN 3 AND 6 OR live & 172),
     -- R-29: an ended run has its time and nothing that could move it.
     CHECK ((status >= 9) = (finished_at IS NOT NULL)),
     CHECK (status < 9 OR live = 0)
@@ -211,7 +211,37 @@ CREATE TABLE call (
 CREATE INDEX call_run ON call (run);
 CREATE INDEX call_ambiguous ON call (id) WHERE state = 3;
 
--- Kind: 0 hop (ref is its seq), 1 call (ref is its id). State: 0 open, 1 acknowledged.
+-- What was handed over to agents, named by `kind`. State: 0 queued, 1 running, 2 cancelling, 3 succeeded, 4 failed, 5 lost,
+-- 6 timed out, 7 cancelled. Due: when it ends by itself. Claim id: the key of its last claim.
+CREATE TABLE job (
+    id BLOB PRIMARY KEY,
+    run INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    priority INTEGER NOT NULL,
+    state INTEGER NOT NULL,
+    due_at INTEGER,
+    claim_id TEXT,
+    result BLOB,
+    error BLOB,
+    document BLOB NOT NULL,
+    CHECK (state BETWEEN 0 AND 7),
+    -- R-212: what a job leaves follows from how it ended.
+    CHECK ((state = 3) = (result IS NOT NULL) AND (state IN (4, 5, 6)) = (error IS NOT NULL)),
+    CHECK (state < 3 OR due_at IS NULL)
+) WITHOUT ROWID;
+CREATE INDEX job_run ON job (run);
+CREATE INDEX job_claim ON job (claim_id) WHERE claim_id IS NOT NULL;
+CREATE INDEX job_due ON job (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX job_queued ON job (kind, priority DESC, id) WHERE state = 0;
+
+-- R-211: how a job ended never changes.
+CREATE TRIGGER job_ended AFTER UPDATE OF state ON job
+WHEN OLD.state >= 3 AND NEW.state <> OLD.state
+BEGIN
+    SELECT RAISE(ROLLBACK, 'a job that has ended does not end again');
+END;
+
+-- Kind: 0 hop (ref is its seq), 1 call, 2 job (ref is its id). State: 0 open, 1 acknowledged.
 CREATE TABLE obligation (
     run INTEGER NOT NULL,
     kind INTEGER NOT NULL,

@@ -1,0 +1,82 @@
+//! The agents' side of jobs: giving them out, and taking in what agents say.
+//!
+//! Invariant: claims are served one after the other, so that two requests of one claim id take one set of jobs. Which agent
+//! gets a job is decided in its commit all the same.
+
+use crate::engine::Engine;
+use crate::failure::Failure;
+use crate::worker;
+use protocol::code::Code;
+use protocol::command::{Answer, Caller, Command, JobAct, JobCommand};
+use protocol::id::JobId;
+use protocol::job::Job;
+use protocol::limits::{JOB_CLAIMS, NAME_BYTES};
+use protocol::refusal::Refusal;
+use protocol::run::Run;
+use std::time::Duration;
+
+/// A claim of up to `limit` jobs.
+#[derive(Clone, Debug)]
+pub struct ClaimJobs {
+    pub kind: String,
+    /// As the agent names itself.
+    pub worker: String,
+    /// How long after each heartbeat the next is due; `job_heartbeat` if there is none.
+    pub lease: Option<Duration>,
+    /// The same again answers the same jobs.
+    pub claim_id: String,
+    pub limit: usize,
+}
+
+impl Engine {
+    /// Gives an agent the jobs of highest priority, oldest first.
+    pub async fn claim_jobs(&self, by: Caller, request: ClaimJobs) -> Result<Vec<Job>, Failure> {
+        let ClaimJobs { kind, worker, lease, claim_id, limit } = request;
+        if limit == 0 || limit > JOB_CLAIMS {
+            return Err(invalid(format!("`limit` is 1 to {JOB_CLAIMS}")));
+        }
+        if claim_id.is_empty() || claim_id.len() > NAME_BYTES {
+            return Err(invalid(format!("`claim_id` has 1 to {NAME_BYTES} bytes")));
+        }
+        let _one_by_one = self.inner.claims.lock().await;
+        let known = self.inner.ledger.claimed_jobs(&claim_id).await?.items;
+        let own = |of: &store::JobOf| {
+            let namespace = of.run.namespace == by.principal.namespace;
+            namespace && of.job.agent.as_ref().is_some_and(|agent| agent.principal == by.principal.id)
+        };
+        let known: Vec<Job> = known.into_iter().filter(own).map(|of| of.job).collect();
+        if !known.is_empty() {
+            return Ok(known);
+        }
+        let lease = lease.unwrap_or(self.inner.settings.job_heartbeat);
+        let queued = self.inner.ledger.queued_jobs(&kind, &by.principal.namespace, limit).await?;
+        let mut claimed = Vec::new();
+        for id in queued {
+            let act = JobAct::Claim { worker: worker.clone(), lease, claim_id: claim_id.clone() };
+            match self.job(by.clone(), id, act).await {
+                Ok((_, job, _)) => claimed.push(job),
+                // Its run was cancelled, or its time was over, while we looked.
+                Err(Failure::Refused(refusal)) if matches!(refusal.code, Code::JobTerminal | Code::NotFound) => {}
+                Err(failure) => return Err(failure),
+            }
+        }
+        Ok(claimed)
+    }
+
+    /// One verb of an agent; false if what it says stood already.
+    pub async fn job(&self, by: Caller, job: JobId, act: JobAct) -> Result<(Run, Job, bool), Failure> {
+        let taker = self.inner.crew.taker(&self.inner);
+        let command = JobCommand { by, job, act, taker };
+        match self.inner.ledger.transact(Command::Job(Box::new(command))).await? {
+            Answer::Job { run, job, changed } => {
+                worker::adopt(&self.inner, &run);
+                Ok((*run, *job, changed))
+            }
+            other => unreachable!("a verb on a job is answered with it: {other:?}"),
+        }
+    }
+}
+
+fn invalid(detail: String) -> Failure {
+    Refusal::new(Code::InvalidRequest, detail).into()
+}
