@@ -4,6 +4,7 @@
 //! truth is a command of the ledger, decided in `protocol`.
 
 use crate::admit::{self, StartRun, Started};
+use crate::broker::Unasked;
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::inner::{Inner, Kept};
@@ -129,6 +130,7 @@ impl Engine {
             worker,
             crew: Crew::new(capacity),
             pinned: Kept::default(),
+            unasked: Unasked::default(),
             images: Kept::default(),
             recovering: watch::Sender::new(true),
             health: Health::default(),

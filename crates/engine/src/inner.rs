@@ -1,5 +1,6 @@
 //! What all parts of an engine share.
 
+use crate::broker::Unasked;
 use crate::engine::Image;
 use crate::failure::Failure;
 use crate::maintenance::{Finding, Health};
@@ -38,6 +39,7 @@ pub(crate) struct Inner {
     pub(crate) worker: WorkerId,
     pub(crate) crew: Crew,
     pub(crate) pinned: Kept<Pinned>,
+    pub(crate) unasked: Unasked,
     /// Older images that runs are still pinned to.
     pub(crate) images: Kept<Sandbox>,
     /// Until the first recovery pass is done.

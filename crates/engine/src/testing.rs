@@ -43,6 +43,7 @@ impl Bench {
             worker: world.taker().worker,
             crew: Crew::new(8),
             pinned: Kept::default(),
+            unasked: Default::default(),
             images: Kept::default(),
             recovering: watch::Sender::new(true),
             health: Health::default(),

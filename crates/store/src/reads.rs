@@ -176,10 +176,15 @@ impl Ledger {
         self.inner.readers.read(move |r| r.admission(&namespace, &principal, &key)).await
     }
 
-    /// Whether a namespace has fewer than `most` pending approvals (C-143).
-    pub async fn pending_below(&self, namespace: &str, most: u64) -> Read<bool> {
+    /// How many approvals of all namespaces are pending.
+    pub async fn pending_count(&self) -> Read<u64> {
+        self.inner.readers.read(|r| r.pending_count()).await
+    }
+
+    /// How many approvals of a namespace are pending (C-143).
+    pub async fn pending_count_of(&self, namespace: &str) -> Read<u64> {
         let namespace = namespace.to_owned();
-        self.inner.readers.read(move |r| r.pending_below(&namespace, most)).await
+        self.inner.readers.read(move |r| r.pending_count_of(&namespace)).await
     }
 
     pub async fn counts(&self) -> Read<Counts> {

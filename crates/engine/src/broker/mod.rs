@@ -15,5 +15,5 @@ pub(crate) use builtin::instant;
 pub(crate) use delegation::Delegated;
 pub(crate) use judge::{Judged, Wanted, authority, awaits_settling, decider, judge};
 pub(crate) use request::{Asked, Refused, Request, read, too_large};
-pub(crate) use room::{room, room_for_waits};
+pub(crate) use room::{Unasked, room, room_for_waits};
 pub(crate) use waits::{Wanted as Awaits, wanted};

@@ -4,10 +4,12 @@
 //! Past a limit nothing is published and nobody is asked: the call is denied. A store that cannot be read has no room.
 
 use crate::hop::Hop;
+use crate::inner::Inner;
 use protocol::approval::Kind;
 use protocol::limits::APPROVALS_A_MINUTE;
 use protocol::time::Time;
 use serde::Serialize;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -49,14 +51,42 @@ pub(crate) async fn room(hop: &Hop) -> Result<(), Full> {
         let message = format!("approvals of this run in a minute exceeded: more than {APPROVALS_A_MINUTE}");
         return Err(full(message, Some((first + MINUTE).since(now))));
     }
-    let most = hop.inner.settings.pending_approvals.saturating_sub(waiting as u64);
-    match hop.inner.ledger.pending_below(&hop.run.namespace, most).await {
+    match room_of_namespace(hop, waiting as u64).await {
         Ok(true) => Ok(()),
         Ok(false) => {
             let most = hop.inner.settings.pending_approvals;
             Err(full(format!("pending approvals of this namespace exceeded: more than {most}"), None))
         }
         Err(error) => Err(full(format!("the pending approvals could not be counted: {error}"), None)),
+    }
+}
+
+/// Whether one more question fits its namespace. All namespaces together are counted first: where they have room, so has
+/// each of them.
+async fn room_of_namespace(hop: &Hop, waiting: u64) -> Result<bool, store::ReadError> {
+    let Inner { ledger, settings, unasked, .. } = &*hop.inner;
+    if unasked.take() {
+        return Ok(true);
+    }
+    let more = |pending: u64| settings.pending_approvals.saturating_sub(pending + waiting);
+    let left = more(ledger.pending_count().await?);
+    // Others ask meanwhile, and recovery asks without a word: half of the room is looked at again.
+    unasked.set(left.saturating_sub(1) / 2);
+    Ok(left > 0 || more(ledger.pending_count_of(&hop.run.namespace).await?) > 0)
+}
+
+/// Questions that may be asked before those that are pending are counted again: a count costs what is pending, and a
+/// question should not.
+#[derive(Debug, Default)]
+pub(crate) struct Unasked(AtomicU64);
+
+impl Unasked {
+    fn take(&self) -> bool {
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
+    }
+
+    fn set(&self, questions: u64) {
+        self.0.store(questions, Ordering::Relaxed);
     }
 }
 

@@ -48,6 +48,19 @@ async fn a_namespace_has_a_most_of_pending_questions() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_most_is_kept_though_not_every_question_counts_the_pending_ones() {
+    let mut setting = Setting::default();
+    setting.worker.pending_approvals = 12;
+    let (desk, _) = open(setting).await;
+    for asked in [5, 4, 3] {
+        let run = desk.run(BATCH, &format!(r#"{{"n": {asked}}}"#)).await;
+        assert_eq!(desk.pending(run.id).await.len(), asked); // C-143
+    }
+    let run = desk.run(BATCH, r#"{"n": 1}"#).await;
+    assert_eq!(receipted(&desk, run.id).await, ["main/1 shop.pay denied approval_unavailable"]); // C-143
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn ten_thousand_questions_of_one_guest_are_few_rows_and_hold_up_nobody() {
     let (setting, clock) = manual();
     let more = "[[policy.rule]]\ntool = \"shop.pay\"\noutcome = \"ask\"\nlease = \"1s\"\n";

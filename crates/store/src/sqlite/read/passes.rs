@@ -317,21 +317,18 @@ impl Reader<'_> {
         Ok(count as u64)
     }
 
-    /// Whether a namespace has fewer than `most` pending approvals. All namespaces are counted first, by an index alone.
-    pub(crate) fn pending_below(self, namespace: &str, most: u64) -> Result<bool, Fault> {
-        let all: i64 = self
-            .db
-            .prepare_cached("SELECT count(*) FROM approval WHERE status = 0")?
-            .query_row([], |row| row.get(0))?;
-        if (all as u64) < most {
-            return Ok(true);
-        }
+    /// Pending approvals of all namespaces, counted by an index alone.
+    pub(crate) fn pending_count(self) -> Result<u64, Fault> {
+        let count = "SELECT count(*) FROM approval WHERE status = 0";
+        Ok(self.db.prepare_cached(count)?.query_row([], |row| row.get::<_, i64>(0))? as u64)
+    }
+
+    pub(crate) fn pending_count_of(self, namespace: &str) -> Result<u64, Fault> {
         let mut own = self.db.prepare_cached(
             "SELECT count(*) FROM approval a JOIN run r ON r.n = a.run JOIN pin p ON p.n = r.pin
              WHERE a.status = 0 AND p.namespace = ?1",
         )?;
-        let own: i64 = own.query_row([namespace], |row| row.get(0))?;
-        Ok((own as u64) < most)
+        Ok(own.query_row([namespace], |row| row.get::<_, i64>(0))? as u64)
     }
 
     pub(crate) fn counts(self) -> Result<Counts, Fault> {
@@ -340,7 +337,7 @@ impl Reader<'_> {
         };
         let mut counts = Counts {
             runs: one("SELECT coalesce(max(n), 0) FROM run")?,
-            pending_approvals: one("SELECT count(*) FROM approval WHERE status = 0")?,
+            pending_approvals: self.pending_count()?,
             ambiguous_calls: one("SELECT count(*) FROM call WHERE state = 3")?,
             debts: one("SELECT count(*) FROM debt")?,
             statuses: Vec::new(),
