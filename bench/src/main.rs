@@ -5,6 +5,7 @@
 
 mod guests;
 mod ledger;
+mod many;
 mod parked;
 mod server;
 mod sources;
@@ -35,10 +36,11 @@ struct Bench {
     run: fn() -> Result<Figures>,
 }
 
-const BENCHES: [Bench; 3] = [
+const BENCHES: [Bench; 4] = [
     Bench { figures: ledger::FIGURES, run: ledger::measure },
     Bench { figures: guests::FIGURES, run: guests::measure },
     Bench { figures: parked::FIGURES, run: parked::measure },
+    Bench { figures: many::FIGURES, run: many::measure },
 ];
 
 fn main() -> Result<()> {

@@ -85,7 +85,7 @@ fn kib_each(bytes: u64, runs: u64) -> f64 {
 
 const WORKFLOW: &str = "asks";
 
-async fn register(server: &Server, source: &str) -> Result<()> {
+pub(crate) async fn register(server: &Server, source: &str) -> Result<()> {
     let request = RegisterWorkflow {
         key: WORKFLOW.to_owned(),
         kind: WorkflowKind::Script,
@@ -98,13 +98,19 @@ async fn register(server: &Server, source: &str) -> Result<()> {
 }
 
 /// Starts runs, and waits until each is parked.
-async fn park(server: &Server, runs: u64) -> Result<()> {
+pub(crate) async fn park(server: &Server, runs: u64) -> Result<()> {
     let started = stream::iter(0..runs).map(|_| async {
         let request = StartRun::of(WORKFLOW, None);
         server.client.start(&request, None).await
     });
     started.buffer_unordered(AT_ONCE).try_for_each(|_| std::future::ready(Ok(()))).await?;
-    until(server, Status::AwaitingConsent, runs).await
+    let start = clock();
+    while is_any(server, Status::Queued).await? || is_any(server, Status::Running).await? {
+        ensure!(start.elapsed().as_secs() < 300, "waited for long: {runs} runs to park");
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    ensure!(!is_any(server, Status::Failed).await?, "a run failed");
+    Ok(())
 }
 
 /// Approves every run in batches, and waits until each is done.
@@ -142,7 +148,13 @@ async fn until(server: &Server, status: Status, runs: u64) -> Result<()> {
     Ok(())
 }
 
-async fn count(server: &Server, status: Status) -> Result<u64> {
+/// Whether a run has this status.
+pub(crate) async fn is_any(server: &Server, status: Status) -> Result<bool> {
+    let query = RunQuery { status: Some(status.to_string()), limit: Some(1), ..RunQuery::default() };
+    Ok(!server.client.runs(&query).await?.items.is_empty())
+}
+
+pub(crate) async fn count(server: &Server, status: Status) -> Result<u64> {
     let mut query = RunQuery { status: Some(status.to_string()), limit: Some(500), ..RunQuery::default() };
     let mut runs = 0;
     loop {

@@ -43,6 +43,11 @@ const FIGURES: &[(&str, Bound)] = &[
     ("parked_run_disk_kib_with_snapshot", Bound::AtMost(80.0)),
     ("restart_with_1000_parked_s", Bound::AtMost(2.0)),
     ("finish_1000_parked_s", Bound::AtMost(60.0)),
+    // A hundred thousand of them.
+    ("many_parked_restart_s", Bound::AtMost(3.0)),
+    ("many_parked_worker_bytes", Bound::AtMost(64.0)),
+    ("many_parked_decision_to_end_ms", Bound::AtMost(50.0)),
+    ("many_parked_starts_per_s", Bound::AtLeast(300.0)),
 ];
 
 #[derive(Serialize)]
