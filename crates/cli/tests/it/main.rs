@@ -4,6 +4,7 @@ mod bad;
 mod crash;
 mod cycle;
 mod damage;
+mod delegate;
 mod effects;
 mod exits;
 mod home;
