@@ -103,7 +103,8 @@ fn expire_or_return(change: &mut Change, approval: &Approval, decide: &Decide, c
 fn still_open(change: &mut Change, approval: &Approval, decide: &Decide, cx: &mut Cx<'_>) -> Result<(), Refusal> {
     if let Some(member) = expire::lapse(change, approval.id) {
         late(change, decide, approval.binding_digest);
-        expire::after_end(change, &Owner::Approval(approval.id), member, decide.taker, cx);
+        // A refusal carries no run that its caller could go on with, so no worker of his takes it.
+        expire::after_end(change, &Owner::Approval(approval.id), member, None, cx);
         return Err(expired(approval));
     }
     let Some(refusal) = closed(approval) else { return Ok(()) };

@@ -93,7 +93,8 @@ pub(super) fn job(command: JobCommand, rows: Box<Rows>, cx: &mut Cx<'_>) -> Deci
         return refusal.into();
     }
     let mut change = Change::of(rows, cx.now);
-    lapse(&mut change, id, taker, cx);
+    // What comes too late is refused, and a refusal carries no run that its caller could go on with.
+    lapse(&mut change, id, cx);
     let row = change.rows.jobs.get(id).expect("found above").clone();
     let done = match act {
         JobAct::Claim { worker, lease, claim_id } => claim(
@@ -293,7 +294,7 @@ fn acknowledge(change: &mut Change, job: Job, cx: &mut Cx<'_>) -> Result<bool, R
 }
 
 /// Ends a job whose time has come, for every command that sees it. Whether it did.
-pub(super) fn lapse(change: &mut Change, id: JobId, taker: Option<Taker>, cx: &mut Cx<'_>) -> bool {
+pub(super) fn lapse(change: &mut Change, id: JobId, cx: &mut Cx<'_>) -> bool {
     let now = change.now;
     let due = |job: &&Job| job.due_at().is_some_and(|due| now >= due);
     let Some(job) = change.rows.jobs.get(id).filter(due).cloned() else { return false };
@@ -312,7 +313,7 @@ pub(super) fn lapse(change: &mut Change, id: JobId, taker: Option<Taker>, cx: &m
         // there was none to stop.
         stopped(change, id);
     }
-    after_end(change, member, taker, cx);
+    after_end(change, member, None, cx);
     true
 }
 
@@ -376,7 +377,7 @@ fn stopped(change: &mut Change, id: JobId) {
 /// Ends a job that is due, found by a timer.
 pub(super) fn expire(id: JobId, rows: Box<Rows>, cx: &mut Cx<'_>) -> Decision {
     let mut change = Change::of(rows, cx.now);
-    let changed = lapse(&mut change, id, None, cx);
+    let changed = lapse(&mut change, id, cx);
     let answer = Answer::Settled { run: Box::new(change.run().clone()), changed, repaired: false };
     if changed { Decision::done(change, answer) } else { Decision::stands(answer) }
 }

@@ -269,7 +269,7 @@ fn parked(change: &mut Change, cx: &mut Cx<'_>) -> bool {
 fn end_due_jobs(change: &mut Change, cx: &mut Cx<'_>) {
     let now = cx.now;
     for id in change.rows.jobs.keys(|job| job.due_at().is_some_and(|due| now >= due)) {
-        super::job::lapse(change, id, None, cx);
+        super::job::lapse(change, id, cx);
     }
 }
 

@@ -1,9 +1,9 @@
 //! Verdicts: who may, what counts, what expires (calls.md section 10).
 
-use crate::world::{World, args, caller, expiring, obligation, person};
+use crate::world::{TTL, World, args, caller, expiring, obligation, person, worker};
 use protocol::approval::{Status as Question, Verdict};
 use protocol::code::Code;
-use protocol::command::{Answer, Command, Progress, Taker};
+use protocol::command::{Answer, Command, Decide, Progress, Taker};
 use protocol::event::Kind;
 use protocol::policy::{Edit as EditRule, Obligation, OnExpiry};
 use protocol::principal::Rights;
@@ -223,8 +223,11 @@ pub(super) fn expiry_is_judged_in_the_deciding_statement() {
     let mut world = World::new();
     let ask = world.parked(expiring(obligation(), OnExpiry::Reject));
     world.pass(Duration::from_secs(60));
-    // Nobody swept; the approve comes at the very moment.
-    let late = world.verdict("ana", ask.id, Verdict::Approve).expect_err("expired");
+    // Nobody swept; the approve comes at the very moment, by a door beside a worker with room. That worker does not take the
+    // run: a refusal tells it of none.
+    let taker = Some(Taker { worker: worker(1), ttl: TTL });
+    let decide = Decide { taker, ..world.decision("ana", ask.id, Verdict::Approve) };
+    let late = world.give(Command::Decide(Box::new(decide))).expect_err("expired");
     assert_eq!(late.code, Code::ApprovalExpired); // C-170 C-174
     let approval = &world.approval(ask.id);
     assert!(matches!(approval.status, Question::Expired { .. }) && approval.votes.is_empty()); // C-175

@@ -1,9 +1,9 @@
 //! Jobs: what their agents, their runs and time may do with them (runs.md section 9).
 
-use crate::world::{TTL, World, caller, obligation, ok, person};
+use crate::world::{TTL, World, args, caller, obligation, ok, person, worker};
 use protocol::approval::Verdict;
 use protocol::code::Code;
-use protocol::command::{Act, Answer, Command, JobAct, JobCommand, Progress};
+use protocol::command::{Act, Answer, Command, JobAct, JobCommand, Progress, Reported, Taker};
 use protocol::event::Kind;
 use protocol::id::JobId;
 use protocol::job::{End, Job, Report, State};
@@ -152,9 +152,14 @@ fn heartbeats_keep_a_job_and_silence_loses_it() {
 fn what_comes_late_is_kept_and_changes_nothing() {
     let (mut world, job, token) = claimed();
     world.pass(MINUTE);
-    // Nobody has looked: the completion itself finds that its time is over.
+    // Nobody has looked: the completion itself finds that its time is over. A worker that could take the run in the same
+    // commit does not: it would never learn of it.
     let events = world.events.len();
-    assert_eq!(code(world.complete("ana", job, token, "7")), Code::JobTerminal);
+    let text = protocol::json::canonicalize(b"7").expect("JSON");
+    let act = JobAct::Report { token, reported: Reported::Succeeded { result: args("7"), text } };
+    let taker = Some(Taker { worker: worker(1), ttl: TTL });
+    let command = JobCommand { by: caller(person("ana")), job, act, taker };
+    assert_eq!(world.give(Command::Job(Box::new(command))).expect_err("over").code, Code::JobTerminal);
     assert_eq!(world.kinds(events), ["job.lost", "run.queued", "report.late", "job.stopped"]);
     let row = world.jobs[&job].clone();
     assert_eq!(end(&row), "lost");
@@ -265,6 +270,7 @@ fn a_cancel_waits_for_the_agent_and_names_its_job() {
     let events = world.events.len();
     world.cancel();
     assert_eq!(world.status(), Status::Cancelling);
+    assert_eq!(end(&world.jobs[&job]), "cancelling");
     assert_eq!(world.kinds(events), ["job.cancelling", "wait.closed", "containment.opened", "run.cancelling"]);
     let owed: Vec<_> = world.rows().obligations.iter().map(|row| row.subject).collect();
     assert_eq!(owed, [Subject::Job(job)]);
