@@ -28,7 +28,7 @@ pub use client::{Client, ClientError};
 pub use event::{Event, LogLine};
 pub use explain::Explain;
 pub use json::Json;
-pub use operate::{Check, DoctorReport, Guest, Queue, Ready, Token};
+pub use operate::{Check, DoctorReport, Guest, Queue, Ready, Resource, Token};
 pub use page::{Page, Tail};
 pub use problem::{Fault, Problem};
 pub use run::{Outcome, Run, StartRun};

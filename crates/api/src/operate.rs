@@ -57,6 +57,26 @@ pub struct NewToken {
     pub expires_at: Option<Time>,
 }
 
+/// What must be warm before work that needs it, in this process.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Resource {
+    pub name: String,
+    /// `cold`, `starting`, `warm`, `draining`, `stopping`, `unsettled`, `contained` or `remote`.
+    pub state: String,
+    /// Why it is contained; else what went wrong with it last.
+    pub last_error: Option<String>,
+    /// What it takes of the host; `null` where it is not of this host.
+    pub memory_mib: Option<u64>,
+    pub slots: Option<u64>,
+    /// Live leases; none is held by a run that waits.
+    pub leases: u64,
+    /// Runs that wait for it to become warm.
+    pub waiting: u64,
+    /// Only in the answer to a reset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changed: Option<bool>,
+}
+
 /// A queue, as `stasis queue list` shows it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Queue {

@@ -118,6 +118,8 @@ pub struct WaitingFor {
     pub due_at: Option<Time>,
     /// Where the waiting guest lives; `null` when replay brings it back.
     pub tier: Option<Tier>,
+    /// Of a wait for hardware: how many changes are made before its own.
+    pub place: Option<u64>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]

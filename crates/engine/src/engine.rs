@@ -5,11 +5,12 @@
 
 use crate::admit::{self, StartRun, Started};
 use crate::broker::Unasked;
-use crate::config::Config;
+use crate::config::{self, Config};
 use crate::failure::Failure;
 use crate::inner::{Inner, Kept};
 use crate::migrate::Migrators;
 use crate::register::{self, RegisterScript, Registered};
+use crate::resources::Resources;
 use crate::tend::{Relays, tend};
 use crate::tokens::{self, MintToken};
 use crate::tools::Connectors;
@@ -20,13 +21,15 @@ use crate::{
     apply,
     maintenance::{self, Finding, Health, Pass, Stuck},
 };
+use protocol::code::Code;
 use protocol::command::{self, Answer, Caller, Cancel, Command, Decided, Extend, Opened, PauseRun, Read, Target};
 use protocol::id::{ApprovalId, Ids, RunId, SignalId, TokenId, WorkerId};
 use protocol::json::Canonical;
 use protocol::limits::{Limits, WorkerSettings};
 use protocol::pause::Shared;
-use protocol::principal::Principal;
+use protocol::principal::{Principal, Right};
 use protocol::registry::{self, Change, Token};
+use protocol::resource::View;
 use protocol::rows::NewBody;
 use protocol::run::Run;
 use protocol::signal::Signal;
@@ -54,6 +57,10 @@ pub struct EngineConfig {
     pub ledger: Ledger,
     pub image: Image,
     pub connectors: Connectors,
+    /// What must be warm before work that needs it; started, stopped and leased by an engine that carries runs.
+    pub resources: Vec<config::Resource>,
+    /// Marks the processes of resources as of this ledger: the next engine on it ends what this one could not.
+    pub owner: String,
     pub limits: Limits,
     pub worker: WorkerSettings,
     /// From the checkpoints of other builds to this one's.
@@ -118,9 +125,15 @@ impl Engine {
         // The embedded store has one queue and one worker, whose places are its bound.
         let capacity = config.worker.max_running.map_or(config.capacity, |most| config.capacity.min(most as usize));
         let worker: WorkerId = Ids::new(config.ledger.now(), config.ledger.cell(), seed).mint();
+        let connectors = Arc::new(config.connectors);
+        let resources = match config.carry {
+            true => Resources::start(&config.resources, &config.worker, config.owner, connectors.clone()).await,
+            false => Resources::none(&config.worker, connectors.clone()),
+        };
         let inner = Arc::new(Inner {
             image: config.image,
-            connectors: Arc::new(config.connectors),
+            connectors,
+            resources,
             limits: config.limits,
             settings: config.worker,
             migrators: config.migrators,
@@ -371,6 +384,35 @@ impl Engine {
         waiting::wait(&self.inner, run, until, timeout).await
     }
 
+    /// The resources of this process.
+    pub fn resources(&self) -> Vec<View> {
+        self.inner.resources.list()
+    }
+
+    /// How many changes are made before the one that a run in a hold waits for; 0 is its own.
+    pub fn place_in_line(&self, run: RunId) -> Option<usize> {
+        self.inner.resources.place(run)
+    }
+
+    /// Brings a contained resource to a known state; false if it is not contained.
+    pub async fn reset_resource(&self, by: &Caller, name: &str) -> Result<bool, Failure> {
+        if !by.principal.rights.has(Right::Admin) {
+            return Err(Failure::refused(Code::NotPermitted, format!("{} lacks the right admin", by.principal.id)));
+        }
+        if !self.resources().iter().any(|resource| resource.name == name) {
+            return Err(Failure::refused(Code::NotFound, format!("there is no resource {name}")));
+        }
+        tracing::info!(resource = name, by = by.principal.id, request = %by.request, "reset of a resource ordered");
+        match self.inner.resources.reset(name).await {
+            None => Ok(false),
+            Some(Ok(())) => Ok(true),
+            Some(Err(refused)) => {
+                let failure = refused.failure(name);
+                Err(Failure::refused(failure.code, failure.message))
+            }
+        }
+    }
+
     pub fn guests(&self) -> Vec<GuestInfo> {
         let hops = self.inner.crew.list();
         let mut guests: Vec<_> = hops
@@ -402,6 +444,8 @@ impl Engine {
             tracing::warn!(hops, ?relays, "not everything stopped in time; claims of hops lapse");
             self.inner.crew.stop_all(Stop::Lost);
         }
+        // Nobody uses them any more, or nobody waits for those who do.
+        self.inner.resources.shutdown().await;
         let renewer = self.renewer.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(renewer);
     }

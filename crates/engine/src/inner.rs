@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::maintenance::{Finding, Health};
 use crate::migrate::Migrators;
 use crate::pinned::Pinned;
+use crate::resources::Resources;
 use crate::tend::Relays;
 use crate::tools::Connectors;
 use crate::worker::Crew;
@@ -28,6 +29,7 @@ pub(crate) struct Inner {
     pub(crate) ledger: Ledger,
     pub(crate) image: Image,
     pub(crate) connectors: Arc<Connectors>,
+    pub(crate) resources: Resources,
     pub(crate) limits: Limits,
     pub(crate) settings: WorkerSettings,
     pub(crate) migrators: Migrators,

@@ -12,6 +12,7 @@ pub mod config;
 mod engine;
 pub mod failpoint;
 mod failure;
+mod group;
 mod hop;
 mod inner;
 mod jobs;
@@ -21,6 +22,7 @@ mod pinned;
 mod reading;
 mod ready;
 mod register;
+mod resources;
 mod tend;
 #[cfg(test)]
 mod testing;

@@ -3,6 +3,7 @@
 use crate::engine::Image;
 use crate::inner::{Inner, Kept};
 use crate::maintenance::{Finding, Health};
+use crate::resources::Resources;
 use crate::tend::Relays;
 use crate::tools::{Connectors, Surroundings};
 use crate::worker::Crew;
@@ -30,10 +31,12 @@ impl Bench {
         let manual = Clock::Manual(clock.clone());
         let config = StoreConfig { clock: manual, durable: false, ..StoreConfig::new(path.clone()) };
         let world = World::on(Ledger::open(config).expect("a ledger"), clock, folder).await;
+        let connectors = Arc::new(Connectors::new(Surroundings::default()));
         let inner = Arc::new(Inner {
             ledger: world.ledger.clone(),
             image: Image::Missing { why: "nothing here makes guests".to_owned() },
-            connectors: Arc::new(Connectors::new(Surroundings::default())),
+            resources: Resources::none(&settings, connectors.clone()),
+            connectors,
             limits: Limits::default(),
             settings,
             migrators: crate::migrate::Migrators::default(),

@@ -8,7 +8,7 @@ use crate::explain::Explain;
 use crate::job::{
     AckRequest, ClaimRequest, ClaimedJobs, CompleteRequest, FailRequest, HeartbeatRequest, Job, JobQuery,
 };
-use crate::operate::{DoctorReport, Guest, NewToken, Queue, Ready, Token};
+use crate::operate::{DoctorReport, Guest, NewToken, Queue, Ready, Resource, Token};
 use crate::page::{ListQuery, Page, Tail};
 use crate::run::{ActionRequest, Run, RunQuery, StartRun, Until, WaitQuery};
 use crate::signal::{Signal, SignalRequest};
@@ -232,6 +232,14 @@ impl Client {
     /// `name` may end in `@<version>`; without, every version is withdrawn.
     pub async fn withdraw_tool(&self, name: &str, request: &ActionRequest) -> Result<Page<Tool>, ClientError> {
         self.post(&["v1", "tools", name, "withdraw"], request).await
+    }
+
+    pub async fn resources(&self) -> Result<Page<Resource>, ClientError> {
+        self.get(&["v1", "resources"], &()).await
+    }
+
+    pub async fn reset_resource(&self, name: &str) -> Result<Resource, ClientError> {
+        self.post(&["v1", "resources", name, "reset"], &ActionRequest::default()).await
     }
 
     pub async fn queues(&self) -> Result<Page<Queue>, ClientError> {

@@ -128,6 +128,10 @@ pub(crate) enum Command {
     #[command(subcommand, arg_required_else_help = true)]
     #[command(after_help = "Examples:\n  stasis tool list\n  stasis tool show payments.refund")]
     Tool(operate::Tool),
+    /// List and show resources, and reset one that is contained
+    #[command(subcommand, arg_required_else_help = true)]
+    #[command(after_help = "Examples:\n  stasis resource list\n  stasis resource reset chat:small")]
+    Resource(operate::Resource),
     /// List, pause and resume queues
     #[command(subcommand, arg_required_else_help = true)]
     #[command(after_help = "Examples:\n  stasis queue list\n  stasis queue pause default --reason 'maintenance'")]

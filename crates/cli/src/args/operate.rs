@@ -1,4 +1,4 @@
-//! Commands of operators: `signal`, `effect`, `guest`, `tool`, `token`, `init`, `config` (I-8, I-9, I-11, I-14a, I-60).
+//! Commands of operators: `signal`, `effect`, `guest`, `resource`, `tool`, `token`, `init`, `config` (I-8, I-9, I-11, I-14a, I-60).
 
 use super::Paging;
 use clap::{Args, Subcommand};
@@ -100,6 +100,25 @@ pub(crate) enum Guest {
         /// The images, as `stasis guest images` names them
         #[arg(value_name = "DIGEST", required = true)]
         images: Vec<protocol::digest::Digest>,
+    },
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Resource {
+    /// State, leases, and who waits
+    #[command(after_help = "Example:\n  stasis resource list")]
+    List,
+    /// Show a resource
+    #[command(after_help = "Example:\n  stasis resource show chat:small")]
+    Show {
+        /// Its name
+        name: String,
+    },
+    /// Bring a contained resource to a known state: what may still run of it is ended
+    #[command(after_help = "Example:\n  stasis resource reset chat:small")]
+    Reset {
+        /// Its name
+        name: String,
     },
 }
 

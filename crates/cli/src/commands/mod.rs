@@ -58,6 +58,7 @@ async fn once(app: &App, command: &Command) -> Result<Exit, Failure> {
         Command::Effect(verb) => effects::effect(app, verb).await,
         Command::Guest(verb) => operate::guest(app, verb).await,
         Command::Tool(verb) => operate::tool(app, verb).await,
+        Command::Resource(verb) => operate::resource(app, verb).await,
         Command::Queue(verb) => operate::queue(app, verb).await,
         Command::Token(verb) => operate::token(app, verb).await,
         Command::Doctor => doctor(app).await,

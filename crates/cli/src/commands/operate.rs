@@ -1,8 +1,8 @@
-//! `stasis guest`, `tool`, `queue`, `token` (I-9, I-11).
+//! `stasis guest`, `resource`, `tool`, `queue`, `token` (I-9, I-11).
 
 use super::{images, now};
 use crate::app::App;
-use crate::args::operate::{Guest, Queue, Token, Tool};
+use crate::args::operate::{Guest, Queue, Resource, Token, Tool};
 use crate::clock;
 use crate::door::Need;
 use crate::failure::{Exit, Failure};
@@ -50,6 +50,27 @@ pub(crate) async fn tool(app: &App, verb: &Tool) -> Result<Exit, Failure> {
             let action = ActionRequest { reason: app.reason() };
             let page = app.open(Need::Change).await?.client.withdraw_tool(name, &action).await?;
             app.out.page(&page, lists::tools)?;
+        }
+    }
+    Ok(Exit::Fine)
+}
+
+pub(crate) async fn resource(app: &App, verb: &Resource) -> Result<Exit, Failure> {
+    match verb {
+        Resource::List => {
+            let page = app.open(Need::Read).await?.client.resources().await?;
+            app.out.page(&page, lists::resources)?;
+        }
+        Resource::Show { name } => {
+            let all = app.open(Need::Read).await?.client.resources().await?.items;
+            let Some(resource) = all.into_iter().find(|resource| resource.name == *name) else {
+                return Err(Failure::of(Problem::of(Code::NotFound, format!("there is no resource {name}"))));
+            };
+            app.out.object(&resource, |resource| lists::resources(std::slice::from_ref(resource)))?;
+        }
+        Resource::Reset { name } => {
+            let resource = app.open(Need::Change).await?.client.reset_resource(name).await?;
+            app.out.object(&resource, |resource| lists::resources(std::slice::from_ref(resource)))?;
         }
     }
     Ok(Exit::Fine)

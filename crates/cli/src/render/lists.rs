@@ -5,7 +5,7 @@ use super::{arguments, indent, or_dash, pretty, relative, short, table, visible}
 use api::call::CallState;
 use api::job::Job;
 use api::operate::CheckVerdict;
-use api::{Call, DoctorReport, EffectItem, Guest, Queue, Registered, Signal, Token, Tool, Workflow};
+use api::{Call, DoctorReport, EffectItem, Guest, Queue, Registered, Resource, Signal, Token, Tool, Workflow};
 use protocol::digest::Digest;
 use protocol::time::Time;
 use serde::Serialize;
@@ -116,6 +116,23 @@ pub(crate) fn guests(guests: &[Guest], now: Time) -> String {
         ]
     });
     table(&["RUN", "TIER", "RESIDENT", "WAITING SINCE", "WAITS FOR"], rows.collect())
+}
+
+pub(crate) fn resources(resources: &[Resource]) -> String {
+    if resources.is_empty() {
+        return "no resources are declared here\n".into();
+    }
+    let rows = resources.iter().map(|resource| {
+        vec![
+            visible(&resource.name),
+            resource.state.clone(),
+            or_dash(resource.memory_mib.map(|mib| format!("{mib} MiB"))),
+            resource.leases.to_string(),
+            resource.waiting.to_string(),
+            short(resource.last_error.as_deref().unwrap_or("-"), 60),
+        ]
+    });
+    table(&["RESOURCE", "STATE", "TAKES", "LEASES", "WAITING", "LAST ERROR"], rows.collect())
 }
 
 /// A guest image of this machine, and who needs it.

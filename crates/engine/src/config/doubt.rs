@@ -26,18 +26,12 @@ const NO_USE: [(&str, &[&str]); 2] = [
             "carrier_probe_limit",
             "republish_after",
             "withdrawal_tries",
-            "drain_timeout",
-            "start_limit",
-            "hold_max",
             "swap_floor",
             "job_retries",
             "anchor_every",
         ],
     ),
-    (
-        "limits",
-        &["convergence_calls", "convergence_in_row", "approval_rounds", "kept_signals", "graph_nodes", "artifacts"],
-    ),
+    ("limits", &["approval_rounds", "kept_signals", "graph_nodes", "artifacts"]),
 ];
 
 /// Obligations that nothing acts on yet.
@@ -52,6 +46,7 @@ pub(super) fn doubts(root: &Table, config: &Config, folder: &Path, environment: 
     for (n, (tool, node)) in config.tools.iter().zip(list(root, "tool")).enumerate() {
         let at = format!("tool[{n}]");
         looking.program(&at, node, &tool.spec.connector);
+        looking.resource(&at, node, tool.spec.resource.as_deref());
         looking.secrets(&at, node);
         if let Some(rule) = table(node).and_then(|tool| tool.0.get("approval")) {
             looking.people(&format!("{at}.approval"), &rule.node);
@@ -83,9 +78,6 @@ impl Looking<'_> {
     }
 
     fn unused(&mut self, root: &Table) {
-        if let Some(resources) = root.0.get("resource") {
-            self.doubt(&resources.key, "resource", KNOWN, Some("nothing is started or held warm".to_owned()));
-        }
         for (section, keys) in NO_USE {
             let Some(table) = root.0.get(section).and_then(|section| table(&section.node)) else { continue };
             for key in keys {
@@ -94,6 +86,18 @@ impl Looking<'_> {
                 }
             }
         }
+    }
+
+    /// A resource that nobody declares can never be warm.
+    fn resource(&mut self, at: &str, node: &Node, wanted: Option<&str>) {
+        let declared = &self.config.resources;
+        let Some(wanted) = wanted.filter(|wanted| declared.iter().all(|resource| resource.name != *wanted)) else {
+            return;
+        };
+        let Some(entry) = table(node).and_then(|tool| tool.0.get("resource")) else { return };
+        let hint = nearest(wanted, declared.iter().map(|resource| resource.name.as_str()));
+        let hint = hint.map(|known| format!("did you mean `{known}`?"));
+        self.doubt(&entry.key, format!("{at}.resource"), format!("no [[resource]] is named `{wanted}`"), hint);
     }
 
     /// Roles and names of an `ask`, where the file names people at all: without any, `local` alone decides.

@@ -86,9 +86,6 @@ const NOT_HERE: [(&str, &str); 4] = [
     ("builtin", "built-in tools are the engine's own"),
 ];
 
-/// Keys that the broker of this version does not act on; accepting them would be a promise.
-const NOT_YET: [&str; 1] = ["resource"];
-
 /// The table under the names that a spec has.
 fn as_spec(value: &Value<'_>, table: &Table) -> Option<Table> {
     let mut good = true;
@@ -98,9 +95,6 @@ fn as_spec(value: &Value<'_>, table: &Table) -> Option<Table> {
     };
     for (key, message) in NOT_HERE.into_iter().filter(|(key, _)| table.0.contains_key(*key)) {
         refuse(key, message);
-    }
-    for key in NOT_YET.into_iter().filter(|key| table.0.contains_key(*key)) {
-        refuse(key, "is not supported by this version");
     }
     if let Some(entry) = table.0.get("approval") {
         policy::refuse_unbuilt(value.reader, &format!("{}.approval", value.path), &entry.node);

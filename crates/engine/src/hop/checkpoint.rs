@@ -64,6 +64,9 @@ struct Entry<S> {
     state: S,
     status: EntryStatus,
     waits: Vec<WaitId>,
+    /// Of a hold: what it waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    resource: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,16 +98,17 @@ pub(super) fn occurrence(hop: &Hop) -> u32 {
     hop.run.checkpoint.as_ref().map_or(0, |header| header.n) + 1
 }
 
-/// Builds the checkpoint of a park: the interrupted entry is suspended, a new one is resumable. Those that finished
+/// Builds the checkpoint of a park, or of a hold for `resource`: the interrupted entry is suspended, a new one is resumable. Those that finished
 /// before are left out.
 pub(super) fn build(
     hop: &Hop,
     blocked: &[CallId],
     waits: &[WaitId],
+    resource: Option<&str>,
     snapshot: Option<(Snapshot, Option<NewBody>)>,
 ) -> Result<NewCheckpoint, Out> {
     let n = occurrence(hop);
-    let entry = |id: u32, status: EntryStatus, waits: &[WaitId]| Entry {
+    let entry = |id: u32, status: EntryStatus, waits: &[WaitId], resource: Option<&str>| Entry {
         kind: EntryKind::Node,
         id,
         seq: hop.run.seq,
@@ -112,6 +116,7 @@ pub(super) fn build(
         state: State { blocked: blocked.to_vec() },
         status,
         waits: waits.to_vec(),
+        resource: resource.map(str::to_owned),
     };
     let body = Body {
         format: FORMAT.to_owned(),
@@ -119,7 +124,7 @@ pub(super) fn build(
         n,
         pattern: hop.run.pattern.digest,
         schema: SCRIPT_STATE.to_owned(),
-        entries: vec![entry(n, EntryStatus::Suspended, &[]), entry(n + 1, EntryStatus::Created, waits)],
+        entries: vec![entry(n, EntryStatus::Suspended, &[], None), entry(n + 1, EntryStatus::Created, waits, resource)],
         waits: waits.to_vec(),
         journal: Journal { position: hop.journal.len, digest: hop.journal.digest },
         snapshot: snapshot.as_ref().map(|(s, _)| SnapshotRef {
@@ -185,10 +190,10 @@ pub(super) fn validate(bytes: &[u8], hop: &Hop) -> Result<(), String> {
 /// The entries as this build would have written them.
 fn migrated(entries: Vec<Entry<Value>>, migrators: &Migrators, schema: &str) -> Result<Vec<Entry<State>>, String> {
     let chain = migrators.chain(schema, SCRIPT_STATE).ok_or_else(|| format!("no migrator leads here from {schema}"))?;
-    let typed = |Entry { kind, id, seq, node, state, status, waits }| {
+    let typed = |Entry { kind, id, seq, node, state, status, waits, resource }| {
         let state =
             serde_json::from_value(chain.apply(state)?).map_err(|error| format!("state of entry {id}: {error}"))?;
-        Ok(Entry { kind, id, seq, node, state, status, waits })
+        Ok(Entry { kind, id, seq, node, state, status, waits, resource })
     };
     entries.into_iter().map(typed).collect()
 }

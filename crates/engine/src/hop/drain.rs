@@ -26,6 +26,7 @@ pub(super) async fn fail_beside_calls(hop: &mut Hop, drive: &mut Drive, failure:
 /// starts any more.
 pub(super) async fn finish_work(hop: &mut Hop, drive: &mut Drive, stop: Stop) -> Result<(), Out> {
     drive.line.clear();
+    drive.holding.drop_all();
     drive.reading.cancel();
     if stop == Stop::Lost {
         return Ok(());

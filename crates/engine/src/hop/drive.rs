@@ -6,6 +6,7 @@
 use super::ask;
 use super::drain;
 use super::gate;
+use super::hold::{self, Holding};
 use super::jobs;
 use super::line::{self, Line};
 use super::outcome::{deny, succeed};
@@ -73,6 +74,8 @@ pub(super) struct Drive {
     /// Calls that wait for a place with their tool.
     pub(super) line: Line,
     pub(super) work: Work,
+    /// The wait for a resource, if one of the calls is in it.
+    pub(super) holding: Holding,
     /// Calls with a place in `line` or a piece of work in `work`.
     pub(super) busy: BTreeSet<CallId>,
     /// Cuts the handler of a call, if its tool wants that of a cancel (C-22).
@@ -98,6 +101,7 @@ impl Drive {
             reading: CancellationToken::new(),
             line: Line::new(),
             work: Work::new(),
+            holding: Holding::default(),
             busy: BTreeSet::new(),
             cuts: BTreeMap::new(),
             hot: None,
@@ -203,7 +207,7 @@ async fn go_on(hop: &mut Hop, drive: &mut Drive) -> Result<Driven, Out> {
             step(hop, drive, id).await?;
         }
         let ended = drive.turn.calls.iter().all(|id| hop.call(*id).is_ended());
-        let idle = drive.work.is_empty() && drive.line.is_empty();
+        let idle = drive.work.is_empty() && drive.line.is_empty() && !drive.holding.is_on();
         if ended && idle {
             hop.live.waits(None);
             hop.flush_if_large().await?;
@@ -347,6 +351,7 @@ async fn work_or_bell(hop: &mut Hop, drive: &mut Drive) -> Result<(), Out> {
             drive.busy.remove(&id);
             line::served(hop, drive, id, errand, slot).await
         }
+        answer = drive.holding.answered() => hold::end(hop, drive, answer).await,
         () = hop.live.bell.notified() => {
             hop.refresh().await
         }

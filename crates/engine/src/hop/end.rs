@@ -11,7 +11,7 @@ use protocol::event::{Facts, Kind};
 use protocol::id::{CallId, WaitId};
 use protocol::journal::{Entry, Other};
 use protocol::rows::NewBody;
-use protocol::run::{Failure, Phase, Snapshot, WaitMode};
+use protocol::run::{Failure, Phase, Snapshot, Status, WaitMode};
 use sandbox::{Binding, End, Guest, Limit, Raised};
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -43,7 +43,7 @@ pub(super) async fn park(hop: &mut Hop, turn: &Turn, parking: Parking) -> Result
         Parking::Guest(guest) => frozen(hop, guest).await,
     };
     hop.live.guard(None);
-    let checkpoint = checkpoint::build(hop, &blocked, &waits, snapshot)?;
+    let checkpoint = checkpoint::build(hop, &blocked, &waits, None, snapshot)?;
     // The taker would be this worker; its room is what this hop leaves.
     let taker = hop
         .inner
@@ -64,7 +64,7 @@ fn next(hop: &Hop, answer: &Answer) -> Next {
     }
 }
 
-fn open_waits(hop: &Hop, blocked: &[CallId]) -> Vec<WaitId> {
+pub(super) fn open_waits(hop: &Hop, blocked: &[CallId]) -> Vec<WaitId> {
     let stored = hop.waits.iter().filter(|w| blocked.contains(&w.call)).map(|w| w.id);
     let opened = hop.pending.opens().filter(|wait| blocked.contains(&wait.call)).map(|wait| wait.wait);
     stored.chain(opened).collect()
@@ -107,7 +107,9 @@ async fn frozen(hop: &mut Hop, guest: Guest) -> Option<(Snapshot, Option<NewBody
 pub(super) async fn park_or_hand_back(hop: &mut Hop, turn: &Turn, parking: Parking) -> Result<Next, Out> {
     let open: Vec<CallId> = turn.calls.iter().copied().filter(|id| !hop.call(*id).is_ended()).collect();
     let waits = !open.is_empty() && open.iter().all(|id| waits_in_the_ledger(hop, *id));
-    if waits && hop.run.settings.resume {
+    // A hold ends by E-8 alone.
+    let held = hop.run.status() == Status::AwaitingHardware;
+    if waits && !held && hop.run.settings.resume {
         return park(hop, turn, parking).await;
     }
     if let Parking::Guest(guest) = parking {

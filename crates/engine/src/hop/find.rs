@@ -116,6 +116,19 @@ async fn ask(hop: &mut Hop, id: CallId, by: CallId, arguments: &Canonical) -> Sa
     let tool = &pinned.tools[&hop.call(by).tool.name];
     let (spec, grant) = (&tool.spec, &tool.grant);
     let slot = connectors.slot(spec).await;
+    let lease = match &spec.resource {
+        None => None,
+        Some(resource) => match hop.inner.resources.lease(resource, hop.run.id).await {
+            Ok(lease) => Some(lease),
+            // Nobody waits for hardware here: there is no hop that could.
+            Err(_) => {
+                let why = format!("resource '{resource}' is not warm");
+                super::outcome::deny(hop, by, Code::ResourceFailed, &why, None::<()>);
+                return Said::Nothing;
+            }
+        },
+    };
+    let slot = slot.with(lease);
     let cancel = CancellationToken::new();
     let ended = connectors.dispatch(Dispatch { spec, grant, arguments, key: None, cancel, slot }).await;
     settle::said(hop, id, by, ended)

@@ -39,7 +39,7 @@ pub(super) async fn start(hop: &mut Hop, drive: &mut Drive, id: CallId) -> Resul
         deny(hop, id, Code::ToolUnavailable, &unready.detail, None::<()>);
         return Ok(());
     }
-    line::enter(hop, drive, id, &call.tool.name, Errand::Start { arguments });
+    line::enter(hop, drive, id, Errand::Start { arguments }, None);
     Ok(())
 }
 

@@ -1,17 +1,21 @@
-//! The line for a place with a tool (C-250).
+//! The line for a place with a tool (C-250), and for a lease on what it needs (C-82).
 //!
 //! A call waits in it beside everything else that its turn does: handlers of the same turn may hold the very places it
-//! waits for. Nothing of the call has started while it is here, and leaving the line leaves nothing behind.
+//! waits for. Nothing of the call has started while it is here, and leaving the line leaves nothing behind. A lease is asked
+//! for once the place is there, so that who waits for a place holds up no drain.
 
 use super::drive::Drive;
 use super::gate;
+use super::hold;
 use super::settle;
 use super::state::{Hop, Out};
+use crate::resources::Lease;
 use crate::tools::Slot;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use protocol::id::CallId;
 use protocol::json::Canonical;
+use protocol::resource::Unleased;
 
 /// Calls in line.
 pub(super) type Line = FuturesUnordered<BoxFuture<'static, (CallId, Errand, Slot)>>;
@@ -26,14 +30,24 @@ pub(super) enum Errand {
     Lookup { by: CallId, arguments: Canonical },
 }
 
-/// Gets in line for a place with `tool`.
-pub(super) fn enter(hop: &Hop, drive: &mut Drive, id: CallId, tool: &str, errand: Errand) {
+impl Errand {
+    /// The call whose handler is to run.
+    fn handles(&self, call: CallId) -> CallId {
+        match self {
+            Errand::Start { .. } | Errand::Again => call,
+            Errand::Lookup { by, .. } => *by,
+        }
+    }
+}
+
+/// Gets in line for a place with the tool of the errand; with a lease, if it has one already.
+pub(super) fn enter(hop: &Hop, drive: &mut Drive, id: CallId, errand: Errand, lease: Option<Lease>) {
     let (pinned, connectors) = (hop.pinned.clone(), hop.inner.connectors.clone());
-    let name = tool.to_owned();
+    let name = hop.call(errand.handles(id)).tool.name.clone();
     drive.busy.insert(id);
     drive.line.push(Box::pin(async move {
         let slot = connectors.slot(&pinned.tools[&name].spec).await;
-        (id, errand, slot)
+        (id, errand, slot.with(lease))
     }));
 }
 
@@ -45,6 +59,30 @@ pub(super) async fn served(
     errand: Errand,
     slot: Slot,
 ) -> Result<(), Out> {
+    if drive.holding.is_on() {
+        drive.busy.insert(id);
+        drive.holding.postpone(id, errand);
+        return Ok(());
+    }
+    let tool = &hop.call(errand.handles(id)).tool.name;
+    let wanted = hop.pinned.tools[tool].spec.resource.clone();
+    let Some(resource) = wanted.filter(|_| !slot.has_lease()) else { return run(hop, drive, id, errand, slot).await };
+    match hop.inner.resources.lease(&resource, hop.run.id).await {
+        Ok(lease) => run(hop, drive, id, errand, slot.with(Some(lease))).await,
+        Err(Unleased::Refused(refused)) => settle::barred(hop, id, errand, refused.failure(&resource)).await,
+        // Nothing is begun any more for a hop that stops, and a wait would be one.
+        Err(_) if hop.live.stopped().is_some() => {
+            let refused = protocol::resource::Refused::Failed("it is not warm".to_owned());
+            settle::given_up(hop, id, errand, refused.failure(&resource)).await
+        }
+        Err(_) => {
+            drop(slot);
+            hold::begin(hop, drive, id, errand, resource).await
+        }
+    }
+}
+
+async fn run(hop: &mut Hop, drive: &mut Drive, id: CallId, errand: Errand, slot: Slot) -> Result<(), Out> {
     match errand {
         Errand::Start { arguments } => gate::pass(hop, drive, id, arguments, slot).await,
         Errand::Again => settle::make_attempt(hop, drive, id, slot).await,

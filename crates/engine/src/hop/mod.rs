@@ -10,6 +10,7 @@ mod drive;
 mod end;
 mod find;
 mod gate;
+mod hold;
 mod jobs;
 mod line;
 mod open;

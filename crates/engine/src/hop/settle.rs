@@ -20,6 +20,7 @@ use protocol::command::{Act, Concluded, Conclusion, Due, Timer};
 use protocol::id::CallId;
 use protocol::json::{Canonical, Value};
 use protocol::limits::{EFFECT_ATTEMPTS, LOOKUP_PENDING, RETRY_STARTS};
+use protocol::run::Failure;
 use protocol::tool::{Effect, Recovery, TemplateInput};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -183,8 +184,34 @@ async fn again(hop: &mut Hop, drive: &mut Drive, id: CallId) -> Result<(), Out> 
         tracing::info!(run = %hop.run.id, call = %id, detail, "no attempt possible");
         return ask(hop, id).await;
     }
-    line::enter(hop, drive, id, &name, Errand::Again);
+    line::enter(hop, drive, id, Errand::Again, None);
     Ok(())
+}
+
+/// An errand that can never be run, for want of the resource that its tool needs: no hold would change that.
+pub(super) async fn barred(hop: &mut Hop, id: CallId, errand: Errand, why: Failure) -> Result<(), Out> {
+    match errand {
+        Errand::Start { .. } => {
+            deny(hop, id, why.code, &why.message, None::<()>);
+            Ok(())
+        }
+        Errand::Again => {
+            tracing::info!(run = %hop.run.id, call = %id, why.message, "no attempt possible");
+            ask(hop, id).await
+        }
+        Errand::Lookup { by, .. } => {
+            deny(hop, by, why.code, &why.message, None::<()>);
+            ask(hop, id).await
+        }
+    }
+}
+
+/// An errand that is not run any more, for the hop stops. Of a lookup it is said that it was not made.
+pub(super) async fn given_up(hop: &mut Hop, id: CallId, errand: Errand, why: Failure) -> Result<(), Out> {
+    match errand {
+        Errand::Start { .. } | Errand::Again => Ok(()),
+        lookup @ Errand::Lookup { .. } => barred(hop, id, lookup, why).await,
+    }
 }
 
 /// Makes the attempt; it is stored first (C-233).
@@ -227,7 +254,7 @@ async fn lookup(hop: &mut Hop, drive: &mut Drive, id: CallId) -> Result<(), Out>
     hop.pending.engine_calls.push(hop.call(by).clone());
     match judged {
         Judged::Allowed => {
-            line::enter(hop, drive, id, &tool.spec.name, Errand::Lookup { by, arguments });
+            line::enter(hop, drive, id, Errand::Lookup { by, arguments }, None);
             Ok(())
         }
         Judged::Denied { code, message } => {

@@ -206,6 +206,8 @@ async fn start_does_not_wait_for_recovery() {
         ledger: bench.world.ledger.clone(),
         image: crate::Image::Missing { why: "not needed".to_owned() },
         connectors: crate::tools::Connectors::new(crate::tools::Surroundings::default()),
+        resources: Vec::new(),
+        owner: String::new(),
         limits: protocol::limits::Limits::default(),
         worker: small(),
         migrators: crate::Migrators::default(),

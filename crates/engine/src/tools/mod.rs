@@ -167,6 +167,11 @@ impl Connectors {
         values.connector(&spec.connector).map(drop)
     }
 
+    /// Whether what is at this url says that it is ready; why not, if it does not.
+    pub(crate) async fn probe(&self, url: &url::Url) -> Result<(), String> {
+        http::probe(url, &http::Net { names: &self.names, tls: &self.tls }).await
+    }
+
     /// Makes the call and says what became of it; the tool's timeout runs from here (C-250).
     ///
     /// Dropping the future closes the connection or kills the process group, and then nothing is reported: the call is

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::resources::Lease;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// A place for one call of one tool.
@@ -16,6 +17,19 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 pub struct Slot {
     _tool: OwnedSemaphorePermit,
     _server: Option<OwnedSemaphorePermit>,
+    /// On the resource that has to be warm while the handler runs (C-84).
+    lease: Option<Lease>,
+}
+
+impl Slot {
+    /// The place together with a lease, given back with it.
+    pub(crate) fn with(self, lease: Option<Lease>) -> Slot {
+        Slot { lease, ..self }
+    }
+
+    pub(crate) fn has_lease(&self) -> bool {
+        self.lease.is_some()
+    }
 }
 
 #[derive(Debug, Default)]
@@ -32,7 +46,7 @@ impl Slots {
             Some((name, calls)) => Some(self.servers.take(name, calls).await),
             None => None,
         };
-        Slot { _tool: tool, _server: server }
+        Slot { _tool: tool, _server: server, lease: None }
     }
 }
 

@@ -244,7 +244,6 @@ fn faults_of_a_tool_stand_at_their_lines() {
     assert_eq!(faults(&lookup), ["7 tool[0].lookup.tool: `payments.find` is not among the tools"]); // C-13
     let secret = faults(&TOOL.replace("env:PAY_TOKEN", "env:PAY-TOKEN"));
     assert_eq!(secret, ["9 tool[0].http.headers.Authorization.secret: a secret is `env:NAME` or `file:PATH`"]); // I-61
-    assert_eq!(faults(&format!("{TOOL}resource = \"gpu\"\n")).len(), 1);
     let operands = |kind: &str| format!("{TOOL}operands = [{{ pointer = \"/order_id\", kind = \"{kind}\" }}]\n");
     assert_eq!(read(&operands("file")).tools[0].spec.operands.len(), 1); // C-8
     assert!(faults(&operands("folder"))[0].contains("tool[0].operands[0].kind"), "{:?}", faults(&operands("folder"))); // C-8

@@ -11,6 +11,7 @@ mod hostile;
 mod jobs;
 mod journal;
 mod pauses;
+mod resources;
 mod returns;
 mod secrecy;
 mod shop;

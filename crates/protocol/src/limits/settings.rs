@@ -63,6 +63,9 @@ settings! {
         start_limit: Duration as "duration_text" = Duration::from_secs(180);
         hold_max: Duration as "duration_text" = Duration::from_secs(1_800);
         swap_floor: u8 = 0;
+        /// What the resources of this host may take together; none is no bound.
+        resource_memory_mib: Option<u64> = None;
+        resource_slots: Option<u64> = None;
         /// How long an approval stays open where no rule says so.
         approval_lease: Duration as "duration_text" = APPROVAL_LEASE;
         /// The longest approval lease that is accepted.

@@ -205,6 +205,8 @@ async fn engine(
         ledger,
         image,
         connectors: Connectors::new(Surroundings::default()),
+        resources: config.resources.clone(),
+        owner: owner(config),
         limits: config.limits.clone(),
         worker: config.worker.clone(),
         // There is one schema of checkpoints yet.
@@ -215,6 +217,12 @@ async fn engine(
         separate_requester: options.separate_requester,
     });
     Ok(started.await?)
+}
+
+/// What marks the processes of resources as of this ledger.
+fn owner(config: &engine::config::Config) -> String {
+    let path = config::store(config);
+    std::fs::canonicalize(&path).unwrap_or(path).display().to_string()
 }
 
 fn streams(config: &engine::config::Config) -> Streams {

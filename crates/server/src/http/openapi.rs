@@ -32,7 +32,7 @@ use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
         signals::to_run, signals::to_wait,
         approvals::list, approvals::show, approvals::read, runs::read_call, approvals::decide, approvals::extend, approvals::decide_batch,
         effects::list, effects::settle,
-        operate::guests, operate::tools, operate::tool, operate::withdraw, operate::queues,
+        operate::guests, operate::tools, operate::tool, operate::withdraw, operate::resources, operate::reset_resource, operate::queues,
         operate::pause_queue, operate::resume_queue, events::of_all,
         operate::new_token, operate::tokens, operate::revoke_token, operate::doctor,
         operate::healthy, operate::ready, operate::metrics, document,

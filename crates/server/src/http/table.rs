@@ -112,6 +112,8 @@ table! {
     get "/v1/tools" => operate::tools, READ;
     get "/v1/tools/{name}" => operate::tool, READ;
     post "/v1/tools/{name}/withdraw" => operate::withdraw, TOOLS;
+    get "/v1/resources" => operate::resources, READ;
+    post "/v1/resources/{name}/reset" => operate::reset_resource, ADMIN;
     get "/v1/queues" => operate::queues, READ;
     post "/v1/queues/{name}/pause" => operate::pause_queue, PAUSE;
     post "/v1/queues/{name}/resume" => operate::resume_queue, PAUSE;

@@ -9,7 +9,7 @@ use crate::view;
 use api::operate::{NewToken, Queue};
 use api::page::{ListQuery, Page};
 use api::run::Tier;
-use api::{Guest, Ready, Token, Tool};
+use api::{Guest, Ready, Resource, Token, Tool};
 use engine::MintToken;
 use protocol::command::Caller;
 use protocol::id::TokenId;
@@ -75,6 +75,21 @@ impl Service {
         let withdrawn = self.engine.withdraw(by.clone(), tool, version, reason).await;
         withdrawn.map_err(|failure| told(failure, by))?;
         self.versions(tool)
+    }
+
+    /// What this process can make warm, by name.
+    pub fn resources(&self, by: &Caller) -> Answer<Page<Resource>> {
+        self.reads(by)?;
+        Ok(Page::whole(self.engine.resources().into_iter().map(view::resource).collect()))
+    }
+
+    /// Resets a contained resource. `changed` of the answer says whether it was contained.
+    pub async fn reset_resource(&self, by: &Caller, name: &str) -> Answer<Resource> {
+        let reset = self.engine.reset_resource(by, name).await;
+        let changed = Some(reset.map_err(|failure| told(failure, by))?);
+        let found = self.engine.resources().into_iter().find(|resource| resource.name == name);
+        let resource = found.map(view::resource).ok_or_else(not_found)?;
+        Ok(Resource { changed, ..resource })
     }
 
     /// Every queue, with how many runs wait in it.

@@ -91,6 +91,7 @@ impl Service {
             result,
             failure_detail,
             tier: self.tier(&row),
+            place: self.engine.place_in_line(row.id).map(|place| place as u64),
             blocked: self.engine.blocked(row.id).map(|stuck| stuck.detail),
             pauses: view::run::pauses(&row, &registry),
             paused_us: protocol::pause::between(&row, &registry, row.clocks.since, self.now()),

@@ -1,7 +1,7 @@
 //! Why a run is where it is, and what would move it, in words. Sentences tell whole seconds; the fields beside
 //! them have the time as it is stored.
 
-use super::run::{Parts, agent, clocks, due_at, job, obligation, owner_id, wait_kind, wait_name};
+use super::run::{Parts, agent, clocks, due_at, held, job, obligation, owner_id, wait_kind, wait_name};
 use api::Explain;
 use api::explain::{Debt, ExplainedWait};
 use api::run::PauseScope;
@@ -50,7 +50,7 @@ fn why(row: &Run, parts: &Parts, open: &[&Wait], around: &Around) -> String {
         }
         Phase::Queued { .. } if !around.carries => "It is ready to go on, and nobody here carries runs.".to_owned(),
         Phase::Queued { .. } => "It is ready to go on and waits for a worker to take it.".to_owned(),
-        Phase::Active { hardware: true, .. } => "A resource that it needs is being made warm.".to_owned(),
+        Phase::Active { hardware: true, .. } => held_up(row, parts),
         Phase::Active { .. } if !parts.pauses.is_empty() => {
             format!("It is pausing: {}; its hop goes on to the next safe place.", paused(parts))
         }
@@ -76,6 +76,22 @@ fn why(row: &Run, parts: &Parts, open: &[&Wait], around: &Around) -> String {
             End::Cancelled { by } => format!("{by} cancelled it; it had stopped at {}.", at.second()),
         },
     }
+}
+
+/// `It waits in its worker until chat:small is warm, after 1 other change: call 2 of its budget, 1 in a row.`
+fn held_up(row: &Run, parts: &Parts) -> String {
+    let made = &row.budget.hardware;
+    let resource = held(row).unwrap_or("a resource");
+    let line = match parts.place {
+        Some(1) => ", after 1 other change".to_owned(),
+        Some(place @ 2..) => format!(", after {place} other changes"),
+        Some(0) | None => String::new(),
+    };
+    let in_row = made.in_row(resource);
+    format!(
+        "It waits in its worker until {resource} is warm{line}; it has asked for that {} times, {in_row} in a row.",
+        made.total
+    )
 }
 
 /// Who paused what.

@@ -8,9 +8,12 @@ pub(crate) mod call;
 pub(crate) mod event;
 pub(crate) mod explain;
 pub(crate) mod job;
+mod resource;
 pub(crate) mod run;
 pub(crate) mod signal;
 pub(crate) mod workflow;
+
+pub(crate) use resource::resource;
 
 use api::Json;
 use protocol::json::Canonical;

@@ -38,6 +38,8 @@ pub(crate) struct Parts {
     pub(crate) failure_detail: Option<Json>,
     /// Where the waiting guest lives, if anywhere.
     pub(crate) tier: Option<Tier>,
+    /// Its place in the line for hardware, in changes that are made before its own.
+    pub(crate) place: Option<u64>,
     /// Why it cannot go on by itself.
     pub(crate) blocked: Option<String>,
     pub(crate) pauses: Vec<run::Pause>,
@@ -74,7 +76,7 @@ pub(crate) fn run(row: &protocol::run::Run, parts: &Parts, limits: &Limits, spec
         forked_from: None,
         paused: parts.pauses.clone(),
         blocked: parts.blocked.clone(),
-        waiting_for: waiting_for(parts),
+        waiting_for: waiting_for(row, parts),
         budgets: budgets(row, limits),
         clocks_ms: clocks(row, parts, now),
         input_digest: row.input.digest,
@@ -108,19 +110,39 @@ fn pause(scope: Scope, row: &pause::Pause) -> run::Pause {
 }
 
 /// One entry for each open wait, oldest first.
-fn waiting_for(parts: &Parts) -> Vec<WaitingFor> {
+fn waiting_for(row: &protocol::run::Run, parts: &Parts) -> Vec<WaitingFor> {
     let mut open: Vec<&Wait> = parts.waits.iter().filter(|wait| wait.is_open()).collect();
     open.sort_by_key(|wait| (wait.since, wait.id));
-    open.into_iter()
-        .map(|wait| WaitingFor {
-            kind: wait_kind(&wait.owner),
-            id: owner_id(wait),
-            name: wait_name(wait, parts),
-            since_at: wait.since,
-            due_at: due_at(wait, parts),
-            tier: parts.tier,
-        })
-        .collect()
+    let owners = open.into_iter().map(|wait| WaitingFor {
+        kind: wait_kind(&wait.owner),
+        id: owner_id(wait),
+        name: wait_name(wait, parts),
+        since_at: wait.since,
+        due_at: due_at(wait, parts),
+        tier: parts.tier,
+        place: None,
+    });
+    owners.chain(hardware(row, parts)).collect()
+}
+
+/// The hold of a run, which has no owner but the resource.
+fn hardware(row: &protocol::run::Run, parts: &Parts) -> Option<WaitingFor> {
+    let resource = held(row)?;
+    Some(WaitingFor {
+        kind: WaitKind::Hardware,
+        id: resource.to_owned(),
+        name: Some(resource.to_owned()),
+        since_at: row.since,
+        due_at: None,
+        tier: parts.tier,
+        place: parts.place,
+    })
+}
+
+/// What a run in a hold waits for.
+pub(crate) fn held(row: &protocol::run::Run) -> Option<&str> {
+    let holds = row.status() == Status::AwaitingHardware;
+    row.budget.hardware.row.as_ref().filter(|_| holds).map(|row| row.resource.as_str())
 }
 
 /// What stays of a run that was removed.

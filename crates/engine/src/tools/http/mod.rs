@@ -6,6 +6,7 @@
 
 mod content;
 mod exchange;
+mod probe;
 mod request;
 mod tls;
 mod verdict;
@@ -39,6 +40,7 @@ use wire::Watch;
 use request::Parts;
 
 pub(super) use content::digest;
+pub(super) use probe::probe;
 pub(crate) use request::{Target, canonical};
 pub(super) use tls::Tls;
 pub use tls::Trust;

@@ -8,7 +8,7 @@ use crate::http::problem::Refused;
 use api::operate::NewToken;
 use api::page::{ListQuery, Page};
 use api::run::ActionRequest;
-use api::{DoctorReport, Guest, Problem, Queue, Ready, Token, Tool};
+use api::{DoctorReport, Guest, Problem, Queue, Ready, Resource, Token, Tool};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -70,6 +70,35 @@ pub(crate) async fn withdraw(
     MaybeBody(ActionRequest { reason }): MaybeBody<ActionRequest>,
 ) -> Done<Page<Tool>> {
     Ok(Json(app.service.withdraw(&by, &name, reason.as_deref()).await?))
+}
+
+/// List the resources of this process.
+#[utoipa::path(get, path = "/v1/resources", tag = "operate", responses(
+    (status = 200, description = "All of them, by name.", body = Page<Resource>),
+    (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json")
+))]
+pub(crate) async fn resources(
+    State(app): State<App>,
+    Caller(by): Caller,
+    Query(NoQuery {}): Query<NoQuery>,
+) -> Done<Page<Resource>> {
+    Ok(Json(app.service.resources(&by)?))
+}
+
+/// Bring a contained resource to a known state: what may still run of it is ended.
+#[utoipa::path(post, path = "/v1/resources/{name}/reset", tag = "operate", request_body = Option<ActionRequest>,
+    params(("name" = String, Path, description = "Its name.")), responses(
+    (status = 200, description = "The resource; `changed` tells.", body = Resource),
+    (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json")
+))]
+pub(crate) async fn reset_resource(
+    State(app): State<App>,
+    Caller(by): Caller,
+    Name(name): Name,
+    Query(NoQuery {}): Query<NoQuery>,
+    MaybeBody(ActionRequest { .. }): MaybeBody<ActionRequest>,
+) -> Done<Resource> {
+    Ok(Json(app.service.reset_resource(&by, &name).await?))
 }
 
 /// List the queues.

@@ -1,7 +1,7 @@
-//! The process group of one call.
+//! The process group of one program that this process started.
 //!
 //! Owns the signals to the group and the moment in which the leader is dead but not yet reaped: only then is the group's
-//! number certainly ours. Dropping a group that was not reaped kills it, so a call that is given up leaves nothing
+//! number certainly ours. Dropping a group that was not reaped kills it, so what is given up leaves nothing
 //! behind.
 
 use std::io;
@@ -11,15 +11,15 @@ use tokio::process::Child;
 use tokio::signal::unix::{self, SignalKind};
 
 /// Listens for the ends of children; to be had before the child is started, so that no end is missed.
-pub(super) struct Ends(unix::Signal);
+pub(crate) struct Ends(unix::Signal);
 
 impl Ends {
-    pub(super) fn listen() -> io::Result<Self> {
+    pub(crate) fn listen() -> io::Result<Self> {
         unix::signal(SignalKind::child()).map(Self)
     }
 }
 
-pub(super) struct Group {
+pub(crate) struct Group {
     /// The leader's process id, which is the group's; none once the leader is reaped.
     leader: Option<Pid>,
     ends: Ends,
@@ -27,12 +27,12 @@ pub(super) struct Group {
 
 impl Group {
     /// The group of a process that was started as its leader.
-    pub(super) fn of(child: &Child, ends: Ends) -> Self {
+    pub(crate) fn of(child: &Child, ends: Ends) -> Self {
         Self { leader: child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw), ends }
     }
 
     /// Waits until the leader is dead, without reaping it.
-    pub(super) async fn leader_ended(&mut self) {
+    pub(crate) async fn leader_ended(&mut self) {
         while self.is_alive() {
             self.ends.0.recv().await;
         }
@@ -43,16 +43,16 @@ impl Group {
         self.leader.is_some_and(|leader| matches!(waitid(WaitId::Pid(leader), options), Ok(None)))
     }
 
-    pub(super) fn terminate(&self) {
+    pub(crate) fn terminate(&self) {
         self.signal(Signal::TERM);
     }
 
-    pub(super) fn kill(&self) {
+    pub(crate) fn kill(&self) {
         self.signal(Signal::KILL);
     }
 
     /// The leader is reaped: from here on its number may be anybody's.
-    pub(super) fn reaped(mut self) {
+    pub(crate) fn reaped(mut self) {
         self.leader = None;
     }
 

@@ -4,8 +4,6 @@
 //! stdout. Nothing of the server's environment reaches it but what the tool lists. Invariant: when a call has ended, its
 //! process is reaped and its process group has been killed; what fled from the group is reported.
 
-mod group;
-
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,7 +22,7 @@ use super::Unready;
 use super::answer::{self, Form};
 use super::outcome::{Ended, Outcome, detail};
 use super::secret::{Redactor, SECRET_BYTES};
-use group::{Ends, Group};
+use crate::group::{Ends, Group};
 
 /// Between the polite and the final signal (C-267).
 const TERM_GRACE: Duration = Duration::from_secs(5);
