@@ -7,6 +7,7 @@ mod damage;
 mod delegate;
 mod effects;
 mod exits;
+mod hardware;
 mod home;
 mod images;
 mod lost;

@@ -53,7 +53,7 @@ impl Server {
     }
 
     /// Asks it to end, and gives its exit code.
-    fn end(mut self) -> i32 {
+    pub(crate) fn end(mut self) -> i32 {
         self.signal("-TERM");
         self.child.wait().expect("a child can be waited for").code().unwrap_or(-1)
     }

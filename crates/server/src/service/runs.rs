@@ -127,7 +127,7 @@ impl Service {
     pub async fn explain(&self, by: &Caller, id: RunId) -> Answer<Explain> {
         self.reads(by)?;
         let Read { row, parts, debts } = self.whole(by, id).await?;
-        let around = Around { carries: self.facts.carries, debts };
+        let around = Around { carries: self.facts.carries, limits: &self.facts.limits, debts };
         Ok(view::explain::explain(&row, &parts, &around, self.now()))
     }
 

@@ -7,6 +7,7 @@ use api::explain::{Debt, ExplainedWait};
 use api::run::PauseScope;
 use protocol::approval::{Approval, Kind};
 use protocol::id::JobId;
+use protocol::limits::Limits;
 use protocol::obligation::Subject;
 use protocol::policy::OnExpiry;
 use protocol::rows;
@@ -15,14 +16,15 @@ use protocol::time::Time;
 use protocol::wait::{Owner, Wait};
 
 /// What explaining needs of the process beside the rows.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Around {
+#[derive(Clone, Debug)]
+pub(crate) struct Around<'a> {
+    pub(crate) limits: &'a Limits,
     /// Whether a worker of this process carries runs.
     pub(crate) carries: bool,
     pub(crate) debts: Vec<rows::Debt>,
 }
 
-pub(crate) fn explain(row: &Run, parts: &Parts, around: &Around, now: Time) -> Explain {
+pub(crate) fn explain(row: &Run, parts: &Parts, around: &Around<'_>, now: Time) -> Explain {
     let mut open: Vec<&Wait> = parts.waits.iter().filter(|wait| wait.is_open()).collect();
     open.sort_by_key(|wait| (wait.since, wait.id));
     Explain {
@@ -40,7 +42,7 @@ pub(crate) fn explain(row: &Run, parts: &Parts, around: &Around, now: Time) -> E
     }
 }
 
-fn why(row: &Run, parts: &Parts, open: &[&Wait], around: &Around) -> String {
+fn why(row: &Run, parts: &Parts, open: &[&Wait], around: &Around<'_>) -> String {
     if let Some(blocked) = &parts.blocked {
         return format!("It cannot go on by itself: {blocked}.");
     }
@@ -50,7 +52,7 @@ fn why(row: &Run, parts: &Parts, open: &[&Wait], around: &Around) -> String {
         }
         Phase::Queued { .. } if !around.carries => "It is ready to go on, and nobody here carries runs.".to_owned(),
         Phase::Queued { .. } => "It is ready to go on and waits for a worker to take it.".to_owned(),
-        Phase::Active { hardware: true, .. } => held_up(row, parts),
+        Phase::Active { hardware: true, .. } => held_up(row, parts, around.limits),
         Phase::Active { .. } if !parts.pauses.is_empty() => {
             format!("It is pausing: {}; its hop goes on to the next safe place.", paused(parts))
         }
@@ -78,8 +80,8 @@ fn why(row: &Run, parts: &Parts, open: &[&Wait], around: &Around) -> String {
     }
 }
 
-/// `It waits in its worker until chat:small is warm, after 1 other change: call 2 of its budget, 1 in a row.`
-fn held_up(row: &Run, parts: &Parts) -> String {
+/// `It waits in its worker until chat:small is warm, after 1 other change: request 2 of 8, 1 of 3 in a row.`
+fn held_up(row: &Run, parts: &Parts, limits: &Limits) -> String {
     let made = &row.budget.hardware;
     let resource = held(row).unwrap_or("a resource");
     let line = match parts.place {
@@ -87,10 +89,10 @@ fn held_up(row: &Run, parts: &Parts) -> String {
         Some(place @ 2..) => format!(", after {place} other changes"),
         Some(0) | None => String::new(),
     };
-    let in_row = made.in_row(resource);
+    let (in_row, most_in_row) = (made.in_row(resource), limits.convergence_in_row);
+    let (total, most) = (made.total, limits.convergence_calls);
     format!(
-        "It waits in its worker until {resource} is warm{line}; it has asked for that {} times, {in_row} in a row.",
-        made.total
+        "It waits in its worker until {resource} is warm{line}: request {total} of {most}, {in_row} of {most_in_row} in a row."
     )
 }
 
@@ -103,7 +105,7 @@ fn paused(parts: &Parts) -> String {
     }))
 }
 
-fn next(row: &Run, parts: &Parts, open: &[&Wait], around: &Around) -> Option<String> {
+fn next(row: &Run, parts: &Parts, open: &[&Wait], around: &Around<'_>) -> Option<String> {
     match &row.phase {
         Phase::Final { .. } => None,
         Phase::Queued { .. } | Phase::Active { .. } if !parts.pauses.is_empty() => {
@@ -143,7 +145,7 @@ fn expiry(approval: &Approval) -> &'static str {
 }
 
 /// Commands that move it, as somebody would type them.
-fn moves(row: &Run, parts: &Parts, open: &[&Wait], around: &Around) -> Vec<String> {
+fn moves(row: &Run, parts: &Parts, open: &[&Wait], around: &Around<'_>) -> Vec<String> {
     let mut moves = Vec::new();
     if !row.status().is_final() && !row.status().is_stopping() {
         moves.extend(parts.pauses.iter().map(|pause| match pause.scope {
