@@ -13,6 +13,7 @@ use api::approval::{ApprovalKind, ApprovalStatus, DecisionRequest, EditRule, Rea
 use api::client::StreamItem;
 use api::{Approval, ClientError, Event, Json, Run, Verdict};
 use protocol::id::{ApprovalId, RunId};
+use protocol::run::Status;
 use std::collections::BTreeSet;
 
 /// Follows the run until it stops with nothing left that the person here would answer.
@@ -29,6 +30,9 @@ pub(crate) async fn carry(app: &App, door: &Door, run: Run, terminal: Terminal) 
     session.print_log().await?;
     Ok(door.client.run(run.id).await?)
 }
+
+/// The event of a run that waits in its worker.
+const HOLDS: &str = "run.awaiting_hardware";
 
 struct Session<'a> {
     app: &'a App,
@@ -53,6 +57,13 @@ impl Session<'_> {
         if event.kind.starts_with("run.") || event.kind.starts_with("approval.") || event.kind.starts_with("call.") {
             self.app.out.say(&render::events::brief(event));
         }
+        if event.kind == HOLDS {
+            // By now it may have gone on.
+            let explained = self.door.client.explain(self.run).await?;
+            if explained.status == Status::AwaitingHardware {
+                self.app.out.say(&format!("  {}", explained.why));
+            }
+        }
         Ok(())
     }
 
@@ -67,7 +78,7 @@ impl Session<'_> {
 
     /// Asks what became askable, and tells whether to stop following.
     async fn stops_at(&mut self, event: &Event) -> Result<bool, Failure> {
-        let parked = event.kind.starts_with("run.awaiting_") && event.kind != "run.awaiting_hardware";
+        let parked = event.kind.starts_with("run.awaiting_") && event.kind != HOLDS;
         if event.kind != "approval.requested" && !parked {
             return Ok(event.is_terminal());
         }
