@@ -17,6 +17,7 @@ use crate::tools::Connectors;
 use crate::verdict::{self, DecideRequest};
 use crate::waiting::{self, Until};
 use crate::worker::{self, Crew, Renewer, Stop};
+use crate::workflow::{self, InstallError, Workflows};
 use crate::{
     apply,
     maintenance::{self, Finding, Health, Pass, Stuck},
@@ -34,6 +35,7 @@ use protocol::rows::NewBody;
 use protocol::run::Run;
 use protocol::signal::Signal;
 use protocol::time::Time;
+use protocol::workflow::Pattern;
 use sandbox::{Meter, Sandbox};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -65,6 +67,8 @@ pub struct EngineConfig {
     pub worker: WorkerSettings,
     /// From the checkpoints of other builds to this one's.
     pub migrators: Migrators,
+    /// What this build can run beside scripts.
+    pub workflows: Workflows,
     /// How long a call waits in place before its run parks; nothing: it parks at once.
     pub hot_window: Duration,
     /// Whether it claims hops and dispatches calls. A reading command does not (I-19).
@@ -112,13 +116,19 @@ impl GuestInfo {
 
 /// An engine that cannot start.
 #[derive(Debug, thiserror::Error)]
-#[error("the renewing thread could not be started: {0}")]
-pub struct StartError(#[from] std::io::Error);
+pub enum StartError {
+    #[error("the renewing thread could not be started: {0}")]
+    Thread(#[from] std::io::Error),
+    /// Two builds differ in the code of one revision.
+    #[error(transparent)]
+    Workflow(#[from] InstallError),
+}
 
 impl Engine {
     /// Starts workers and passes; nothing waits for the first recovery pass. Claims of other workers are taken over
     /// by it: the embedded store is open in one process only.
     pub async fn start(config: EngineConfig) -> Result<Engine, StartError> {
+        workflow::check(&config.workflows, &config.ledger.registry())?;
         let mut seed = [0; 16];
         crate::inner::fill(&mut seed);
         let seed = u128::from_le_bytes(seed);
@@ -137,6 +147,7 @@ impl Engine {
             limits: config.limits,
             settings: config.worker,
             migrators: config.migrators,
+            workflows: config.workflows,
             hot_window: config.hot_window,
             carry: config.carry,
             separate_requester: config.separate_requester,
@@ -242,6 +253,12 @@ impl Engine {
 
     pub async fn register(&self, by: Caller, request: RegisterScript) -> Result<Registered, Failure> {
         register::register(&self.inner, by, request).await
+    }
+
+    /// Registers the workflows in Rust of this build that the ledger does not know yet, with the tools of the configuration
+    /// in force, and gives them as they were registered.
+    pub async fn install(&self, by: Caller) -> Result<Vec<Pattern>, Failure> {
+        workflow::install(&self.inner, &by).await
     }
 
     pub async fn activate(&self, by: Caller, key: &str, revision: u32) -> Result<bool, Failure> {

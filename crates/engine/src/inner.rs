@@ -10,6 +10,7 @@ use crate::resources::Resources;
 use crate::tend::Relays;
 use crate::tools::Connectors;
 use crate::worker::Crew;
+use crate::workflow::Workflows;
 use protocol::digest::Digest;
 use protocol::id::{Ids, RequestId, WorkerId};
 use protocol::limits::{Limits, WorkerSettings};
@@ -33,6 +34,7 @@ pub(crate) struct Inner {
     pub(crate) limits: Limits,
     pub(crate) settings: WorkerSettings,
     pub(crate) migrators: Migrators,
+    pub(crate) workflows: Workflows,
     /// How long a call waits hot; nothing: runs park at once (I-19b).
     pub(crate) hot_window: Duration,
     /// Whether this engine claims hops and dispatches calls (I-19).

@@ -9,6 +9,7 @@ mod apply;
 mod broker;
 mod clock;
 pub mod config;
+mod embed;
 mod engine;
 pub mod failpoint;
 mod failure;
@@ -31,6 +32,10 @@ pub mod tools;
 mod verdict;
 mod waiting;
 mod worker;
+pub mod workflow;
+
+/// Whoever embeds the engine needs no other crate of Stasis: ids, rows and laws, and the ledger.
+pub use {protocol, store};
 
 pub use admit::{StartRun, Started};
 pub use engine::{Engine, EngineConfig, GuestInfo, Image, SendSignal, StartError};

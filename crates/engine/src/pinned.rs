@@ -1,4 +1,4 @@
-//! What a run is pinned to: its pattern's source, plan, tools and schemas, read by digest and kept compiled.
+//! What a run is pinned to: its pattern's program, plan, tools and schemas, read by digest and kept compiled.
 //!
 //! Invariant: a run uses what was sealed at registration, whatever the registry holds since (C-43, R-348).
 
@@ -6,11 +6,12 @@ use crate::inner::Inner;
 use crate::reading::{self, Unread};
 use crate::register::SCRIPT_STATE;
 use crate::tools::Grant;
+use crate::workflow::{self, Code};
 use protocol::builtin;
 use protocol::digest::Digest;
 use protocol::json::Canonical;
 use protocol::plan::{Plan, PlanSchema};
-use protocol::run::{PatternRef, Run};
+use protocol::run::{Kind, PatternRef, Run};
 use protocol::schema::Schema;
 use protocol::tool::ToolSpec;
 use protocol::workflow::{Manifest, Pattern};
@@ -20,14 +21,24 @@ use std::sync::Arc;
 
 /// A pattern, ready to run.
 pub(crate) struct Pinned {
-    pub(crate) source: String,
+    pub(crate) program: Program,
+    /// Id of the schema of the checkpoints that are written here.
+    pub(crate) schema: &'static str,
     /// The tools of the plan and the built-in ones, by name.
     pub(crate) tools: BTreeMap<String, PinnedTool>,
     pub(crate) output: Schema,
     /// What is sealed: its tools, how many calls it may make, and until when.
     pub(crate) plan: Plan,
-    /// The image it is pinned to; none only where nothing of it can run.
-    pub(crate) sandbox: Option<Sandbox>,
+}
+
+/// What is executed.
+pub(crate) enum Program {
+    /// A Python program and the image it is pinned to.
+    Script { source: String, sandbox: Sandbox },
+    /// Steps of this build.
+    Rust(Arc<dyn Code>),
+    /// Nothing: there is nothing here to execute it with.
+    None,
 }
 
 /// A tool as the plan sealed it.
@@ -45,11 +56,19 @@ impl Pinned {
     pub(crate) fn none() -> Pinned {
         let any = protocol::json::canonicalize(b"{}").expect("an object");
         Pinned {
-            source: String::new(),
+            program: Program::None,
+            schema: SCRIPT_STATE,
             tools: BTreeMap::new(),
             output: Schema::compile(&any).expect("the schema of anything"),
             plan: Plan { schema: PlanSchema::V1, max_calls: 0, not_after: None, tools: Vec::new() },
-            sandbox: None,
+        }
+    }
+
+    /// The image of a script.
+    pub(crate) fn sandbox(&self) -> Option<&Sandbox> {
+        match &self.program {
+            Program::Script { sandbox, .. } => Some(sandbox),
+            Program::Rust(_) | Program::None => None,
         }
     }
 }
@@ -89,17 +108,41 @@ pub(crate) async fn load(inner: &Inner, pattern: &Pattern) -> Result<Arc<Pinned>
     if let Some(known) = inner.pinned.get(pattern.digest) {
         return Ok(known);
     }
-    let image = image(&pattern.manifest).map_err(PinError::Unavailable)?;
-    let sandbox = inner.sandbox_of(image).await.map_err(PinError::Unavailable)?;
-    let pinned = parts(inner, &pattern.manifest, Some(sandbox)).await?;
+    let program = match pattern.manifest.kind {
+        Kind::Rust => Program::Rust(code(inner, pattern).map_err(PinError::Unavailable)?.clone()),
+        Kind::Script | Kind::Graph | Kind::Agent => {
+            let image = image(&pattern.manifest).map_err(PinError::Unavailable)?;
+            let sandbox = inner.sandbox_of(image).await.map_err(PinError::Unavailable)?;
+            Program::Script { source: text(inner, pattern.manifest.source, "source").await?, sandbox }
+        }
+    };
+    let pinned = parts(inner, &pattern.manifest, program).await?;
     Ok(inner.pinned.keep(pattern.digest, Arc::new(pinned)))
 }
 
 /// Why this pattern could not be used here; nothing is made ready to use it, and no image is opened for it.
 pub(crate) async fn lacks(inner: &Inner, pattern: &Pattern) -> Result<(), PinError> {
-    let image = image(&pattern.manifest).map_err(PinError::Unavailable)?;
-    inner.has_image(image).map_err(PinError::Unavailable)?;
-    parts(inner, &pattern.manifest, None).await.map(drop)
+    let program = match pattern.manifest.kind {
+        Kind::Rust => Program::Rust(code(inner, pattern).map_err(PinError::Unavailable)?.clone()),
+        Kind::Script | Kind::Graph | Kind::Agent => {
+            let image = image(&pattern.manifest).map_err(PinError::Unavailable)?;
+            inner.has_image(image).map_err(PinError::Unavailable)?;
+            text(inner, pattern.manifest.source, "source").await?;
+            Program::None
+        }
+    };
+    parts(inner, &pattern.manifest, program).await.map(drop)
+}
+
+/// The code of a pattern in Rust; a build with other code under the same revision does not have it.
+fn code<'i>(inner: &'i Inner, pattern: &Pattern) -> Result<&'i Arc<dyn Code>, String> {
+    let found = inner.workflows.get(&pattern.manifest.key, pattern.revision);
+    let found = found.ok_or_else(|| "this build has no code of that revision".to_owned())?;
+    if workflow::is_of(&**found, pattern) {
+        Ok(found)
+    } else {
+        Err(format!("this build has other code under that revision, `{}`", found.implementation()))
+    }
 }
 
 /// The image that the manifest names, of an engine that is known here.
@@ -114,12 +157,15 @@ fn image(manifest: &Manifest) -> Result<Digest, String> {
     }
 }
 
-async fn parts(inner: &Inner, manifest: &Manifest, sandbox: Option<Sandbox>) -> Result<Pinned, PinError> {
-    let schema = &manifest.checkpoint_schema;
-    if inner.migrators.chain(schema, SCRIPT_STATE).is_none() {
-        return Err(PinError::Unavailable(format!("its checkpoint schema {schema} is not known here")));
+async fn parts(inner: &Inner, manifest: &Manifest, program: Program) -> Result<Pinned, PinError> {
+    let schema = match &program {
+        Program::Rust(code) => code.schema(),
+        Program::Script { .. } | Program::None => SCRIPT_STATE,
+    };
+    if inner.migrators.chain(&manifest.checkpoint_schema, schema).is_none() {
+        let why = format!("its checkpoint schema {} is not known here", manifest.checkpoint_schema);
+        return Err(PinError::Unavailable(why));
     }
-    let source = text(inner, manifest.source, "source").await?;
     let plan = text(inner, manifest.plan, "plan").await?;
     let plan: Plan = serde_json::from_str(&plan)
         .map_err(|error| PinError::Unavailable(format!("its plan cannot be read: {error}")))?;
@@ -127,8 +173,8 @@ async fn parts(inner: &Inner, manifest: &Manifest, sandbox: Option<Sandbox>) -> 
         tools: tools(inner, &plan).await?,
         output: compile(&manifest.output_schema, "output schema")?,
         plan,
-        source,
-        sandbox,
+        program,
+        schema,
     })
 }
 

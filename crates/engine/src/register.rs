@@ -60,8 +60,8 @@ pub(crate) async fn register(inner: &Inner, by: Caller, request: RegisterScript)
         Err(error) => return Err(Failure::Image(error.to_string())),
     }
     let registry = inner.ledger.registry();
-    let tools = sound(offered(&registry, &meta), &mut faults);
-    let max_calls = sound(max_calls(&meta, inner), &mut faults);
+    let tools = sound(offered(&registry, meta.tools.as_deref()), &mut faults);
+    let max_calls = sound(max_calls(meta.max_calls, inner), &mut faults);
     let input = sound(schema(meta.input.as_ref(), "input"), &mut faults);
     let output = sound(schema(meta.output.as_ref(), "output"), &mut faults);
     let (Some(tools), Some(max_calls), Some(input_schema), Some(output_schema), []) =
@@ -91,6 +91,7 @@ pub(crate) async fn register(inner: &Inner, by: Caller, request: RegisterScript)
         id: inner.ids().mint(),
         settings: settings(inner, &meta, &plan, &manifest),
         manifest,
+        revision: None,
         title: meta.title.clone(),
         activate: !request.inactive,
         blobs: vec![
@@ -116,7 +117,7 @@ fn key(request: &RegisterScript, meta: &ScriptMeta) -> String {
 }
 
 /// The sealed plan (C-40 to C-43).
-fn seal(max_calls: u32, tools: &BTreeMap<String, &Tool>) -> Result<Plan, Failure> {
+pub(crate) fn seal(max_calls: u32, tools: &BTreeMap<String, &Tool>) -> Result<Plan, Failure> {
     let tools: Vec<_> = tools.values().map(|tool| (&*tool.spec, tool.grant)).collect();
     Plan::seal(max_calls, None, &tools).map_err(|faults| {
         let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
@@ -124,8 +125,9 @@ fn seal(max_calls: u32, tools: &BTreeMap<String, &Tool>) -> Result<Plan, Failure
     })
 }
 
-fn max_calls(meta: &ScriptMeta, inner: &Inner) -> Result<u32, Failure> {
-    let max_calls = meta.max_calls.unwrap_or(inner.limits.calls);
+/// How many calls a run may make; all that the engine allows unless less is said.
+pub(crate) fn max_calls(wanted: Option<u32>, inner: &Inner) -> Result<u32, Failure> {
+    let max_calls = wanted.unwrap_or(inner.limits.calls);
     if max_calls == 0 || max_calls > inner.limits.calls {
         let detail = format!("max_calls exceeded: {max_calls} > {}", inner.limits.calls);
         return Err(Failure::refused(Code::LimitExceeded, detail));
@@ -133,12 +135,15 @@ fn max_calls(meta: &ScriptMeta, inner: &Inner) -> Result<u32, Failure> {
     Ok(max_calls)
 }
 
-/// The tools that the program names, or all of the configuration, each in its newest version (I-68), and the tools that
+/// The tools that a workflow names, or all of the configuration, each in its newest version (I-68), and the tools that
 /// these refer to (C-13).
-fn offered<'a>(registry: &'a Registry, meta: &ScriptMeta) -> Result<BTreeMap<String, &'a Tool>, Failure> {
+pub(crate) fn offered<'a>(
+    registry: &'a Registry,
+    named: Option<&[String]>,
+) -> Result<BTreeMap<String, &'a Tool>, Failure> {
     let configured = || registry.tools.keys().filter_map(|name| Some((name.clone(), registry.newest(name)?)));
-    let Some(named) = &meta.tools else { return Ok(configured().collect()) };
-    let (mut tools, mut wanted, mut unknown) = (BTreeMap::new(), named.clone(), Vec::new());
+    let Some(named) = named else { return Ok(configured().collect()) };
+    let (mut tools, mut wanted, mut unknown) = (BTreeMap::new(), named.to_vec(), Vec::new());
     while let Some(name) = wanted.pop() {
         match registry.newest(&name) {
             _ if tools.contains_key(&name) => {}
@@ -163,7 +168,7 @@ fn offered<'a>(registry: &'a Registry, meta: &ScriptMeta) -> Result<BTreeMap<Str
     Err(Failure::Refused(Refusal::new(Code::ToolInvalid, detail).hint(hint)))
 }
 
-fn schema(given: Option<&Canonical>, what: &str) -> Result<Canonical, Failure> {
+pub(crate) fn schema(given: Option<&Canonical>, what: &str) -> Result<Canonical, Failure> {
     let any = || canonicalize(b"{}").expect("an object");
     let schema = given.cloned().unwrap_or_else(any);
     match Schema::compile(&schema) {

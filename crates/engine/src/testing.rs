@@ -40,6 +40,7 @@ impl Bench {
             limits: Limits::default(),
             settings,
             migrators: crate::migrate::Migrators::default(),
+            workflows: crate::workflow::Workflows::default(),
             hot_window: std::time::Duration::ZERO,
             carry: true,
             separate_requester: false,

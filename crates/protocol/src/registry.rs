@@ -115,6 +115,8 @@ pub struct Register {
     pub by: Caller,
     pub id: PatternId,
     pub manifest: Manifest,
+    /// As the registering side numbers it; else it is given the next one.
+    pub revision: Option<u32>,
     pub title: Option<String>,
     pub settings: Settings,
     /// Activate it too, which is the default.

@@ -1,23 +1,28 @@
-//! The checkpoint of a script: which calls its one node waits for, and where its journal stands (runs.md section 15).
+//! Checkpoints: from what the next hop goes on (runs.md section 15).
 //!
 //! Owns: writing and reading the body `stasis.checkpoint.v1`. The header on the run row decides; the body is believed
-//! only after its length and digest were verified.
+//! only after its length and digest were verified. What a state means is its program's matter: of a script the calls
+//! that it is blocked in, all else being its journal; of Rust code the typed state, read before anything is executed.
 
 use super::state::{Hop, Out};
+use super::steps::{Made, Place};
 use crate::migrate::Migrators;
+use crate::pinned::Program;
 use crate::reading::{self, Unread};
-use crate::register::SCRIPT_STATE;
 use protocol::builtin;
 use protocol::call;
 use protocol::code::Code;
 use protocol::command::NewCheckpoint;
 use protocol::digest::Digest;
 use protocol::id::{CallId, RunId, WaitId};
-use protocol::json::to_canonical;
+use protocol::json::{Canonical, to_canonical};
 use protocol::rows::NewBody;
 use protocol::run::Snapshot;
-use serde::{Deserialize, Serialize};
+use protocol::time::Time;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 const FORMAT: &str = "stasis.checkpoint.v1";
 /// The one node of a script.
@@ -26,13 +31,13 @@ pub(super) const NODE: &str = "body";
 /// The body of a checkpoint.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Body<S> {
+struct Body {
     format: String,
     run: RunId,
     n: u32,
     pattern: Digest,
     schema: String,
-    entries: Vec<Entry<S>>,
+    entries: Vec<Entry>,
     waits: Vec<WaitId>,
     journal: Journal,
     snapshot: Option<SnapshotRef>,
@@ -53,32 +58,74 @@ struct SnapshotRef {
     length: u32,
 }
 
-/// A history entry; its state is untyped until it is of the schema that is written here.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Entry<S> {
-    kind: EntryKind,
-    id: u32,
-    seq: u32,
-    node: String,
-    state: S,
-    status: EntryStatus,
-    waits: Vec<WaitId>,
-    /// Of a hold: what it waits for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    resource: Option<String>,
+/// A history entry; its state is untyped until it is of the schema that is written here.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum Entry {
+    Node(NodeEntry),
+    End(EndEntry),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// As [`Entry`] has it; written first, so that an entry is read by it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum EntryKind {
+pub(super) enum EntryKind {
     Node,
+    End,
+}
+
+impl<'de> Deserialize<'de> for Entry {
+    /// By hand, since serde's own reading of tagged entries would lose how numbers of a result are written.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Entry, D::Error> {
+        #[derive(Deserialize)]
+        struct Tag {
+            kind: EntryKind,
+        }
+        let text = Box::<RawValue>::deserialize(deserializer)?;
+        let Tag { kind } = serde_json::from_str(text.get()).map_err(D::Error::custom)?;
+        let entry = match kind {
+            EntryKind::Node => serde_json::from_str(text.get()).map(Entry::Node),
+            EntryKind::End => serde_json::from_str(text.get()).map(Entry::End),
+        };
+        entry.map_err(D::Error::custom)
+    }
+}
+
+/// A node, with the state as it is before it runs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NodeEntry {
+    pub(super) kind: EntryKind,
+    pub(super) id: u32,
+    pub(super) seq: u32,
+    pub(super) node: String,
+    pub(super) state: Value,
+    pub(super) status: EntryStatus,
+    pub(super) waits: Vec<WaitId>,
+    /// Of a hold: what it waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) resource: Option<String>,
+    /// Calls that Rust code made since it came to the node.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) calls: Vec<Made>,
+}
+
+/// A body that ended, with its final state, and has still to wait for what it left open.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct EndEntry {
+    pub(super) kind: EntryKind,
+    pub(super) id: u32,
+    pub(super) seq: u32,
+    pub(super) state: Value,
+    pub(super) result: Canonical,
+    pub(super) at: Time,
 }
 
 ///
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum EntryStatus {
+pub(super) enum EntryStatus {
     Created,
     Running,
     Success,
@@ -86,46 +133,64 @@ enum EntryStatus {
     Suspended,
 }
 
-/// The typed state of a script: the calls it is blocked in. All else is its journal.
+/// The state of a script.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct State {
     blocked: Vec<CallId>,
 }
 
-/// The id of the entry that a hop executes: the resumable one of its checkpoint, else the first.
+/// The id of the entry that a script's hop executes: the resumable one of its checkpoint, else the first.
 pub(super) fn occurrence(hop: &Hop) -> u32 {
     hop.run.checkpoint.as_ref().map_or(0, |header| header.n) + 1
 }
 
-/// Builds the checkpoint of a park, or of a hold for `resource`: the interrupted entry is suspended, a new one is resumable. Those that finished
-/// before are left out.
-pub(super) fn build(
+/// Builds the checkpoint of a script that parks, or holds for `resource`: the interrupted entry is suspended, a new one is
+/// resumable.
+pub(super) fn of_script(
     hop: &Hop,
     blocked: &[CallId],
     waits: &[WaitId],
     resource: Option<&str>,
     snapshot: Option<(Snapshot, Option<NewBody>)>,
 ) -> Result<NewCheckpoint, Out> {
-    let n = occurrence(hop);
-    let entry = |id: u32, status: EntryStatus, waits: &[WaitId], resource: Option<&str>| Entry {
-        kind: EntryKind::Node,
-        id,
-        seq: hop.run.seq,
-        node: NODE.to_owned(),
-        state: State { blocked: blocked.to_vec() },
-        status,
-        waits: waits.to_vec(),
-        resource: resource.map(str::to_owned),
+    let id = occurrence(hop);
+    let state = serde_json::to_value(State { blocked: blocked.to_vec() }).expect("ids are texts");
+    let entry = |id: u32, status: EntryStatus, waits: &[WaitId], resource: Option<&str>| {
+        Entry::Node(NodeEntry {
+            kind: EntryKind::Node,
+            id,
+            seq: hop.run.seq,
+            node: NODE.to_owned(),
+            state: state.clone(),
+            status,
+            waits: waits.to_vec(),
+            resource: resource.map(str::to_owned),
+            calls: Vec::new(),
+        })
+    };
+    let suspended = entry(id, EntryStatus::Suspended, &[], None);
+    build(hop, vec![suspended, entry(id + 1, EntryStatus::Created, waits, resource)], snapshot)
+}
+
+/// Builds a checkpoint of these entries: the last that finished, and the one to go on from. All before are left out.
+pub(super) fn build(
+    hop: &Hop,
+    entries: Vec<Entry>,
+    snapshot: Option<(Snapshot, Option<NewBody>)>,
+) -> Result<NewCheckpoint, Out> {
+    let waits = match entries.last() {
+        Some(Entry::Node(entry)) => entry.waits.clone(),
+        Some(Entry::End(_)) | None => Vec::new(),
     };
     let body = Body {
         format: FORMAT.to_owned(),
         run: hop.run.id,
-        n,
+        n: occurrence(hop),
         pattern: hop.run.pattern.digest,
-        schema: SCRIPT_STATE.to_owned(),
-        entries: vec![entry(n, EntryStatus::Suspended, &[], None), entry(n + 1, EntryStatus::Created, waits, resource)],
-        waits: waits.to_vec(),
+        schema: hop.pinned.schema.to_owned(),
+        entries,
+        waits,
         journal: Journal { position: hop.journal.len, digest: hop.journal.digest },
         snapshot: snapshot.as_ref().map(|(s, _)| SnapshotRef {
             engine: s.engine.clone(),
@@ -133,9 +198,9 @@ pub(super) fn build(
             length: s.body.len,
         }),
     };
-    let text = to_canonical(&body).map_err(|error| Out::fail(Code::CheckpointInvalid, error.to_string()))?;
+    let text = to_canonical(&body).map_err(|error| Out::fail(Code::StepFailed, error.to_string()))?;
     Ok(NewCheckpoint {
-        schema: SCRIPT_STATE.to_owned(),
+        schema: hop.pinned.schema.to_owned(),
         body: NewBody::new(text.as_bytes()),
         journal: hop.journal,
         snapshot,
@@ -158,13 +223,14 @@ pub(super) async fn read(hop: &Hop) -> Result<Stored, Unread> {
     Ok(bytes.map_or(Stored::Lost, Stored::Here))
 }
 
-/// Whether a hop may start from this body: it is the run's own, and says one thing only.
-pub(super) fn validate(bytes: &[u8], hop: &Hop) -> Result<(), String> {
+/// Whether a hop may start from this body: it is the run's own, and says one thing only. Of Rust code it
+/// gives the place, in its typed state.
+pub(super) fn validate(bytes: &[u8], hop: &Hop) -> Result<Option<Place>, String> {
     let Some(header) = &hop.run.checkpoint else { return Err("the run names none".to_owned()) };
     if bytes.is_empty() {
         return Err("no resumable entry".to_owned());
     }
-    let body: Body<Value> = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    let body: Body = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
     if body.format != FORMAT {
         return Err(format!("unknown format {}", body.format));
     }
@@ -174,39 +240,74 @@ pub(super) fn validate(bytes: &[u8], hop: &Hop) -> Result<(), String> {
     if body.schema != header.schema {
         return Err(format!("its schema is {}, its header says {}", body.schema, header.schema));
     }
-    let entries = migrated(body.entries, &hop.inner.migrators, &body.schema)?;
-    let mut resumable = entries.iter().filter(|entry| entry.status == EntryStatus::Created);
-    match (resumable.next(), resumable.next()) {
-        (None, _) => return Err("no resumable entry".to_owned()),
-        (Some(_), Some(_)) => return Err("more than one resumable entry".to_owned()),
-        (Some(entry), None) if entry.waits != body.waits => return Err("its waits differ from its entry's".to_owned()),
-        (Some(entry), None) => waits(hop, entry)?,
-    }
+    let entries = migrated(body.entries, &hop.inner.migrators, &body.schema, hop)?;
+    let place = going_on(entries, &body.waits, hop)?;
     let journal = &body.journal;
     let agrees = journal.position == header.journal.len && journal.digest == header.journal.digest;
-    if agrees && journal.position <= hop.run.journal.len { Ok(()) } else { Err("journal".to_owned()) }
+    if agrees && journal.position <= hop.run.journal.len { Ok(place) } else { Err("journal".to_owned()) }
 }
 
 /// The entries as this build would have written them.
-fn migrated(entries: Vec<Entry<Value>>, migrators: &Migrators, schema: &str) -> Result<Vec<Entry<State>>, String> {
-    let chain = migrators.chain(schema, SCRIPT_STATE).ok_or_else(|| format!("no migrator leads here from {schema}"))?;
-    let typed = |Entry { kind, id, seq, node, state, status, waits, resource }| {
-        let state =
-            serde_json::from_value(chain.apply(state)?).map_err(|error| format!("state of entry {id}: {error}"))?;
-        Ok(Entry { kind, id, seq, node, state, status, waits, resource })
+fn migrated(entries: Vec<Entry>, migrators: &Migrators, schema: &str, hop: &Hop) -> Result<Vec<Entry>, String> {
+    let chain =
+        migrators.chain(schema, hop.pinned.schema).ok_or_else(|| format!("no migrator leads here from {schema}"))?;
+    let one = |entry| {
+        Ok(match entry {
+            Entry::Node(entry) => {
+                let state = chain.apply(entry.state)?;
+                if matches!(hop.pinned.program, Program::Script { .. }) {
+                    script_state(entry.id, &state)?;
+                }
+                Entry::Node(NodeEntry { state, ..entry })
+            }
+            Entry::End(entry) => Entry::End(EndEntry { state: chain.apply(entry.state)?, ..entry }),
+        })
     };
-    entries.into_iter().map(typed).collect()
+    entries.into_iter().map(one).collect()
+}
+
+fn script_state(id: u32, state: &Value) -> Result<State, String> {
+    State::deserialize(state).map_err(|error| format!("state of entry {id}: {error}"))
+}
+
+/// The one entry to go on from: the resumable one, or that of a body which has ended.
+fn going_on(entries: Vec<Entry>, waits: &[WaitId], hop: &Hop) -> Result<Option<Place>, String> {
+    let goes_on = |entry: &Entry| match entry {
+        Entry::Node(entry) => entry.status == EntryStatus::Created,
+        Entry::End(_) => true,
+    };
+    let mut resumable = entries.into_iter().filter(goes_on);
+    match (resumable.next(), resumable.next()) {
+        (None, _) => Err("no resumable entry".to_owned()),
+        (Some(_), Some(_)) => Err("more than one resumable entry".to_owned()),
+        (Some(Entry::Node(entry)), None) if entry.waits != waits => Err("its waits differ from its entry's".to_owned()),
+        (Some(Entry::Node(entry)), None) => match &hop.pinned.program {
+            Program::Rust(code) => {
+                let made: Vec<CallId> = entry.calls.iter().map(|made| made.call).collect();
+                waits_are_the_runs(hop, &made, &entry.waits)?;
+                let stand = code.stand(&entry.node, entry.state).map_err(|why| format!("entry {}: {why}", entry.id))?;
+                Ok(Some(Place::at(entry.id, stand, entry.calls)))
+            }
+            Program::Script { .. } | Program::None => {
+                let blocked = script_state(entry.id, &entry.state)?.blocked;
+                waits_are_the_runs(hop, &blocked, &entry.waits).map(|()| None)
+            }
+        },
+        (Some(Entry::End(entry)), None) => match &hop.pinned.program {
+            Program::Rust(_) => Ok(Some(Place::ended(entry.id, entry.state, entry.result))),
+            Program::Script { .. } | Program::None => Err("no resumable entry".to_owned()),
+        },
+    }
 }
 
 /// The entry waits for calls of this run, by waits of this run. A wait row goes when its call goes on, asks anew, or has
 /// another wait that ended first, and for no other reason.
-fn waits(hop: &Hop, entry: &Entry<State>) -> Result<(), String> {
-    let blocked = &entry.state.blocked;
+fn waits_are_the_runs(hop: &Hop, blocked: &[CallId], waits: &[WaitId]) -> Result<(), String> {
     if let Some(id) = blocked.iter().find(|id| !hop.calls.contains_key(id)) {
         return Err(format!("{id} is no call of this run"));
     }
     let here = |id: &WaitId| hop.waits.iter().find(|wait| wait.id == *id);
-    if let Some(wait) = entry.waits.iter().filter_map(here).find(|wait| !blocked.contains(&wait.call)) {
+    if let Some(wait) = waits.iter().filter_map(here).find(|wait| !blocked.contains(&wait.call)) {
         return Err(format!("{} is the wait of another call", wait.id));
     }
     let has_one = |id: &CallId| hop.waits.iter().any(|wait| wait.call == *id);
@@ -223,7 +324,7 @@ fn waits(hop: &Hop, entry: &Entry<State>) -> Result<(), String> {
     if blocked.iter().any(|id| several(id) && (ended(id) || !waiting(id))) {
         return Ok(());
     }
-    let gone = entry.waits.iter().filter(|id| here(id).is_none()).count();
+    let gone = waits.iter().filter(|id| here(id).is_none()).count();
     let explained = blocked.iter().filter(went_on).count();
     if gone > explained { Err(format!("{} of its waits are not the run's", gone - explained)) } else { Ok(()) }
 }

@@ -44,6 +44,8 @@ pub(super) enum Driven {
     Complete,
     /// What is left waits for people or timers, and the hot window is over.
     Blocked,
+    /// Rust code cannot go on before this resource is warm; it holds for it between two executions of its step.
+    Cold(String),
 }
 
 /// A handler at work, or a pause before another attempt.
@@ -76,6 +78,8 @@ pub(super) struct Drive {
     pub(super) work: Work,
     /// The wait for a resource, if one of the calls is in it.
     pub(super) holding: Holding,
+    /// What calls of Rust code need and is not warm, the first of it.
+    pub(super) cold: Option<String>,
     /// Calls with a place in `line` or a piece of work in `work`.
     pub(super) busy: BTreeSet<CallId>,
     /// Cuts the handler of a call, if its tool wants that of a cancel (C-22).
@@ -102,6 +106,7 @@ impl Drive {
             line: Line::new(),
             work: Work::new(),
             holding: Holding::default(),
+            cold: None,
             busy: BTreeSet::new(),
             cuts: BTreeMap::new(),
             hot: None,
@@ -116,11 +121,7 @@ pub(super) fn accept(hop: &mut Hop, asked: Vec<Asked>, batch: bool) -> Drive {
         hop.enter(Entry::Other(Other::Batch { size: asked.len() as u32 }));
     }
     let mut calls = Vec::with_capacity(asked.len());
-    for one in &asked {
-        let call = entered(hop, one);
-        calls.push(call.id);
-        hop.enter(Entry::Call(Box::new(call)));
-    }
+    calls.extend(asked.iter().map(|one| enter(hop, one)));
     let turn = Turn { calls, batch, hop: None };
     hop.turns.push(turn.clone());
     let mut drive = Drive::new(turn);
@@ -128,6 +129,14 @@ pub(super) fn accept(hop: &mut Hop, asked: Vec<Asked>, batch: bool) -> Drive {
         judge(hop, &mut drive, id, &one.arguments);
     }
     drive
+}
+
+/// Journals one call.
+pub(super) fn enter(hop: &mut Hop, asked: &Asked) -> CallId {
+    let call = entered(hop, asked);
+    let id = call.id;
+    hop.enter(Entry::Call(Box::new(call)));
+    id
 }
 
 fn entered(hop: &mut Hop, asked: &Asked) -> Call {
@@ -215,6 +224,8 @@ async fn go_on(hop: &mut Hop, drive: &mut Drive) -> Result<Driven, Out> {
         }
         if !idle {
             work_or_bell(hop, drive).await?;
+        } else if let Some(resource) = drive.cold.take() {
+            return Ok(Driven::Cold(resource));
         } else if wait_hot(hop, drive).await? == Driven::Blocked {
             return Ok(Driven::Blocked);
         }
@@ -393,6 +404,10 @@ fn waits_for(hop: &Hop, drive: &Drive) -> String {
 
 /// The smaller of the engine's window and what the open questions allow (C-204).
 fn hot_window(hop: &Hop, drive: &Drive) -> Duration {
+    // Rust code has no place to wait in: what it is in the middle of is stored nowhere.
+    if !hop.run.kind.is_journaled() {
+        return Duration::ZERO;
+    }
     let asked = drive.turn.calls.iter().filter_map(|id| hop.approval_of(hop.call(*id)));
     let wanted = asked.filter_map(|a| a.obligation.hot_ms).min().map(Duration::from_millis);
     wanted.map_or(hop.inner.hot_window, |wanted| wanted.min(hop.inner.hot_window))

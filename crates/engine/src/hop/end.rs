@@ -6,7 +6,7 @@ use super::{Next, checkpoint, dropped, script};
 use crate::failpoint;
 use protocol::call::State;
 use protocol::code::Code;
-use protocol::command::{Act, Answer};
+use protocol::command::{Act, Answer, NewCheckpoint};
 use protocol::event::{Facts, Kind};
 use protocol::id::{CallId, WaitId};
 use protocol::journal::{Entry, Other};
@@ -27,11 +27,14 @@ pub(super) enum Parking {
 /// freezing and thawing cost some 4 ms together, and 60 KiB on disk for as long as the run waits.
 const FREEZE_FROM_US: u64 = 10_000;
 
+/// A run that may not park ends when it has to.
+pub(super) fn may_park(hop: &Hop) -> Result<(), Out> {
+    if hop.run.settings.resume { Ok(()) } else { Err(Out::fail(Code::ResumeDisabled, "resume disabled")) }
+}
+
 /// E-7: the run waits, and nothing of it stays in this worker.
 pub(super) async fn park(hop: &mut Hop, turn: &Turn, parking: Parking) -> Result<Next, Out> {
-    if !hop.run.settings.resume {
-        return Err(Out::fail(Code::ResumeDisabled, "resume disabled"));
-    }
+    may_park(hop)?;
     let blocked: Vec<CallId> = turn.calls.iter().copied().filter(|id| !hop.call(*id).is_ended()).collect();
     let waits = open_waits(hop, &blocked);
     hop.tell(Kind::NodeWaiting, Facts::new().list("waits", &waits).list("kinds", open_kinds(hop, &waits)));
@@ -43,7 +46,12 @@ pub(super) async fn park(hop: &mut Hop, turn: &Turn, parking: Parking) -> Result
         Parking::Guest(guest) => frozen(hop, guest).await,
     };
     hop.live.guard(None);
-    let checkpoint = checkpoint::build(hop, &blocked, &waits, None, snapshot)?;
+    let checkpoint = checkpoint::of_script(hop, &blocked, &waits, None, snapshot)?;
+    park_with(hop, checkpoint, WaitMode::Any).await
+}
+
+/// The commit of a park.
+pub(super) async fn park_with(hop: &mut Hop, checkpoint: NewCheckpoint, mode: WaitMode) -> Result<Next, Out> {
     // The taker would be this worker; its room is what this hop leaves.
     let taker = hop
         .inner
@@ -51,7 +59,7 @@ pub(super) async fn park(hop: &mut Hop, turn: &Turn, parking: Parking) -> Result
         .then_some(protocol::command::Taker { worker: hop.inner.worker, ttl: hop.inner.settings.claim_ttl });
     let taker = taker.filter(|_| !hop.inner.stopping.is_cancelled());
     failpoint::hit("park.before");
-    let answer = hop.commit(Act::Park { checkpoint, mode: WaitMode::Any, taker }).await?;
+    let answer = hop.commit(Act::Park { checkpoint, mode, taker }).await?;
     failpoint::hit("park.after");
     Ok(next(hop, &answer))
 }
@@ -71,7 +79,7 @@ pub(super) fn open_waits(hop: &Hop, blocked: &[CallId]) -> Vec<WaitId> {
 }
 
 /// The kinds of these waits, each once.
-fn open_kinds(hop: &Hop, waits: &[WaitId]) -> BTreeSet<&'static str> {
+pub(super) fn open_kinds(hop: &Hop, waits: &[WaitId]) -> BTreeSet<&'static str> {
     let stored = hop.waits.iter().filter(|wait| waits.contains(&wait.id)).map(|wait| wait.owner.kind());
     stored.chain(hop.pending.opens().map(|wait| wait.owner.kind())).collect()
 }
@@ -95,7 +103,7 @@ async fn frozen(hop: &mut Hop, guest: Guest) -> Option<(Snapshot, Option<NewBody
         tracing::info!(run = %hop.run.id, bytes = bytes.len(), "the snapshot is too large; the journal serves");
         return None;
     }
-    let image = hop.pinned.sandbox.as_ref()?.image().clone();
+    let image = hop.pinned.sandbox()?.image().clone();
     let body = NewBody::new(bytes);
     let snapshot =
         Snapshot { hop: hop.run.seq, engine: image.engine, image: image.digest, body: body.body, consumed_by: None };

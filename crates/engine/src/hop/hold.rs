@@ -14,9 +14,9 @@ use crate::resources::Lease;
 use crate::worker::Waiting;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use protocol::command::Act;
+use protocol::command::{Act, NewCheckpoint};
 use protocol::event::{Facts, Kind};
-use protocol::id::CallId;
+use protocol::id::{CallId, WaitId};
 use protocol::resource::Refused;
 use std::collections::VecDeque;
 
@@ -32,7 +32,7 @@ struct Hold {
     call: CallId,
     errand: Errand,
     resource: String,
-    answer: BoxFuture<'static, Result<Lease, Refused>>,
+    answer: Warming,
 }
 
 impl Holding {
@@ -59,7 +59,7 @@ impl Holding {
     }
 }
 
-/// Begins a hold for a call: counted, stored, and only then asked for. Past a bound nothing is asked.
+/// Begins a hold for a call of a guest: counted, stored, and only then asked for.
 pub(super) async fn begin(
     hop: &mut Hop,
     drive: &mut Drive,
@@ -67,23 +67,44 @@ pub(super) async fn begin(
     errand: Errand,
     resource: String,
 ) -> Result<(), Out> {
-    if let Err(exhausted) = hop.run.budget.hardware.with_call(&resource, &hop.inner.limits) {
-        return Err(Out::Fail(Box::new(exhausted.failure(&resource))));
-    }
+    affords(hop, &resource)?;
     drive.busy.insert(call);
     let blocked: Vec<CallId> = drive.turn.calls.iter().copied().filter(|id| !hop.call(*id).is_ended()).collect();
     let waits = end::open_waits(hop, &blocked);
-    let facts = Facts::new().list("waits", &waits).list("kinds", ["hardware"]).with("resource", &resource);
-    hop.tell(Kind::NodeWaiting, facts);
     // A guest that is here has used its snapshot; one that was not thawed yet still may be.
     let unthawed = if hop.live.guest().is_none() { script::usable_snapshot(hop).ok().flatten() } else { None };
     let snapshot = unthawed.map(|snapshot| (snapshot, None));
-    let checkpoint = checkpoint::build(hop, &blocked, &waits, Some(&resource), snapshot)?;
+    let checkpoint = checkpoint::of_script(hop, &blocked, &waits, Some(&resource), snapshot)?;
+    let answer = ask(hop, &resource, &waits, checkpoint).await?;
+    drive.holding.now = Some(Hold { call, errand, resource, answer });
+    hop.refresh().await
+}
+
+/// Past a bound nothing is asked.
+pub(super) fn affords(hop: &Hop, resource: &str) -> Result<(), Out> {
+    match hop.run.budget.hardware.with_call(resource, &hop.inner.limits) {
+        Ok(_) => Ok(()),
+        Err(exhausted) => Err(Out::Fail(Box::new(exhausted.failure(resource)))),
+    }
+}
+
+/// The answer of the manager, with a lease; dropping it withdraws the request.
+pub(super) type Warming = BoxFuture<'static, Result<Lease, Refused>>;
+
+/// Stores that the hop waits for a resource, and then asks for it.
+pub(super) async fn ask(
+    hop: &mut Hop,
+    resource: &str,
+    waits: &[WaitId],
+    checkpoint: NewCheckpoint,
+) -> Result<Warming, Out> {
+    let facts = Facts::new().list("waits", waits).list("kinds", ["hardware"]).with("resource", resource);
+    hop.tell(Kind::NodeWaiting, facts);
     failpoint::hit("hold.before");
-    hop.commit(Act::Hold { resource: resource.clone(), checkpoint }).await?;
+    hop.commit(Act::Hold { resource: resource.to_owned(), checkpoint }).await?;
     failpoint::hit("hold.after");
-    hop.live.waits(Some(Waiting { since: hop.run.since, name: resource.clone() }));
-    let asked = hop.inner.resources.converge(&resource, hop.run.id, hop.run.priority);
+    hop.live.waits(Some(Waiting { since: hop.run.since, name: resource.to_owned() }));
+    let asked = hop.inner.resources.converge(resource, hop.run.id, hop.run.priority);
     let most = hop.inner.settings.hold_max;
     let answer = tokio::time::timeout(most, asked).map(move |answer| {
         answer.unwrap_or_else(|_| {
@@ -91,22 +112,27 @@ pub(super) async fn begin(
             Err(Refused::Failed(format!("its turn did not come within {most}")))
         })
     });
-    drive.holding.now = Some(Hold { call, errand, resource, answer: Box::pin(answer) });
-    hop.refresh().await
+    Ok(Box::pin(answer))
 }
 
 /// The manager answered: the hop goes on with its call, or fails from the hold.
 pub(super) async fn end(hop: &mut Hop, drive: &mut Drive, answer: Result<Lease, Refused>) -> Result<(), Out> {
     let Some(Hold { call, errand, resource, .. }) = drive.holding.now.take() else { return Ok(()) };
-    hop.live.waits(None);
-    let lease = answer.map_err(|refused| Out::Fail(Box::new(refused.failure(&resource))))?;
-    hop.tell(Kind::NodeEntered, Facts::new());
-    failpoint::hit("warm.before");
-    hop.commit(Act::Warm).await?;
-    failpoint::hit("warm.after");
+    let lease = warmed(hop, &resource, answer).await?;
     line::enter(hop, drive, call, errand, Some(lease));
     while let Some((call, errand)) = drive.holding.due.pop_front() {
         line::enter(hop, drive, call, errand, None);
     }
     Ok(())
+}
+
+/// E-6, and the lease that came with it; a manager that erred fails the hop from its hold.
+pub(super) async fn warmed(hop: &mut Hop, resource: &str, answer: Result<Lease, Refused>) -> Result<Lease, Out> {
+    hop.live.waits(None);
+    let lease = answer.map_err(|refused| Out::Fail(Box::new(refused.failure(resource))))?;
+    hop.tell(Kind::NodeEntered, Facts::new());
+    failpoint::hit("warm.before");
+    hop.commit(Act::Warm).await?;
+    failpoint::hit("warm.after");
+    Ok(lease)
 }

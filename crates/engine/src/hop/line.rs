@@ -67,6 +67,9 @@ pub(super) async fn served(
     let tool = &hop.call(errand.handles(id)).tool.name;
     let wanted = hop.pinned.tools[tool].spec.resource.clone();
     let Some(resource) = wanted.filter(|_| !slot.has_lease()) else { return run(hop, drive, id, errand, slot).await };
+    if let Some((_, lease)) = hop.warm.take_if(|(name, _)| *name == resource) {
+        return run(hop, drive, id, errand, slot.with(Some(lease))).await;
+    }
     match hop.inner.resources.lease(&resource, hop.run.id).await {
         Ok(lease) => run(hop, drive, id, errand, slot.with(Some(lease))).await,
         Err(Unleased::Refused(refused)) => settle::barred(hop, id, errand, refused.failure(&resource)).await,
@@ -74,6 +77,12 @@ pub(super) async fn served(
         Err(_) if hop.live.stopped().is_some() => {
             let refused = protocol::resource::Refused::Failed("it is not warm".to_owned());
             settle::given_up(hop, id, errand, refused.failure(&resource)).await
+        }
+        Err(_) if !hop.run.kind.is_journaled() => {
+            settle::put_off(hop, errand);
+            drive.busy.insert(id);
+            drive.cold.get_or_insert(resource);
+            Ok(())
         }
         Err(_) => {
             drop(slot);

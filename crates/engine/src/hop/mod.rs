@@ -19,6 +19,7 @@ mod replay;
 mod script;
 mod settle;
 mod state;
+mod steps;
 mod turn;
 mod waits;
 
@@ -28,7 +29,7 @@ pub(crate) use state::{Hop, Out};
 use crate::inner::Inner;
 use crate::worker::Live;
 use protocol::command::Act;
-use protocol::run::Run;
+use protocol::run::{Kind, Run};
 use std::sync::Arc;
 
 /// What came of a hop.
@@ -55,7 +56,11 @@ pub(crate) async fn carry(inner: Arc<Inner>, live: Arc<Live>, run: Run) -> Next 
             };
         }
     };
-    match script::carry(&mut hop).await {
+    let carried = match hop.run.kind {
+        Kind::Rust => steps::carry(&mut hop).await,
+        Kind::Script | Kind::Graph | Kind::Agent => script::carry(&mut hop).await,
+    };
+    match carried {
         Ok(next) => next,
         Err(out) => end::leave(&mut hop, out).await,
     }

@@ -7,7 +7,6 @@ use super::turn::{self, Told};
 use crate::inner::Inner;
 use crate::pinned::{self, PinError, Pinned};
 use crate::reading::{self, Unread};
-use crate::register::SCRIPT_STATE;
 use crate::worker::Live;
 use protocol::code::Code;
 use protocol::journal::{self, Entry, Other};
@@ -65,7 +64,7 @@ async fn pin(inner: &Inner, run: &Run) -> Result<Arc<Pinned>, Bar> {
         PinError::Unread(why) => Bar::Unread(why),
     })?;
     match run.checkpoint.as_ref().map(|header| header.schema.as_str()) {
-        Some(schema) if inner.migrators.chain(schema, SCRIPT_STATE).is_none() => {
+        Some(schema) if inner.migrators.chain(schema, pinned.schema).is_none() => {
             Err(unavailable(format!("no migrator leads here from its checkpoint schema {schema}")))
         }
         _ => Ok(pinned),
@@ -86,7 +85,7 @@ async fn check(hop: &mut Hop) -> Result<(), Bar> {
     let told = told(hop, entries).ok_or_else(|| Bar::Fails(invalid("journal")))?;
     take(hop, rows, told);
     if let Stored::Here(bytes) = stored {
-        checkpoint::validate(&bytes, hop).map_err(|why| Bar::Fails(invalid(&why)))?;
+        hop.place = checkpoint::validate(&bytes, hop).map_err(|why| Bar::Fails(invalid(&why)))?;
     }
     authority(hop)
 }
@@ -101,8 +100,12 @@ fn bar(error: Unread, what: impl FnOnce(String) -> String) -> Bar {
     }
 }
 
-/// The journal as turns, if it is whole and of this very run: its pattern and its input.
+/// The journal as turns, if it is whole and of this very run: its pattern and its input. Of Rust code there
+/// are its calls, and nothing that would be told again.
 fn told(hop: &Hop, entries: Vec<Entry>) -> Option<Told> {
+    if !hop.run.kind.is_journaled() {
+        return journal::verify(&entries, hop.run.journal).then(|| turn::calls(entries)).flatten();
+    }
     let of_this_run = match entries.first() {
         None => true,
         Some(Entry::Other(Other::Start { pattern, input, .. })) => {

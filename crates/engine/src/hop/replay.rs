@@ -188,14 +188,7 @@ async fn reply(hop: &mut Hop, call: &Call) -> Result<Reply, Out> {
     let told = match outcome.status {
         OutcomeStatus::Ok => Outcome::Ok { result: body },
         OutcomeStatus::Denied => Outcome::Denied(refused(call, &body, None)),
-        OutcomeStatus::Error => {
-            let applied = match outcome.applied {
-                protocol::call::Applied::Yes => Some(true),
-                protocol::call::Applied::No => Some(false),
-                protocol::call::Applied::Unknown => None,
-            };
-            Outcome::Error(refused(call, &body, applied))
-        }
+        OutcomeStatus::Error => Outcome::Error(refused(call, &body, applied(&outcome))),
     };
     let edited = match call.edited {
         true => Some(text(hop, call.arguments.digest).await?),
@@ -210,7 +203,16 @@ async fn reply(hop: &mut Hop, call: &Call) -> Result<Reply, Out> {
     })
 }
 
-async fn text(hop: &mut Hop, digest: Digest) -> Result<String, Out> {
+/// Whether an effect happened although its call failed; none where nobody knows.
+pub(super) fn applied(outcome: &protocol::call::Outcome) -> Option<bool> {
+    match outcome.applied {
+        protocol::call::Applied::Yes => Some(true),
+        protocol::call::Applied::No => Some(false),
+        protocol::call::Applied::Unknown => None,
+    }
+}
+
+pub(super) async fn text(hop: &mut Hop, digest: Digest) -> Result<String, Out> {
     let bytes = hop.body(digest).await?;
     String::from_utf8(bytes.to_vec())
         .map_err(|_| Out::fail(Code::CheckpointInvalid, "checkpoint invalid: a body is no text"))
@@ -218,21 +220,32 @@ async fn text(hop: &mut Hop, digest: Digest) -> Result<String, Out> {
 
 /// A stored refusal, as it was told (W-178).
 fn refused(call: &Call, body: &str, applied: Option<bool>) -> Refusal {
-    #[derive(Deserialize, Default)]
-    struct Told {
-        #[serde(default)]
-        message: String,
-        #[serde(default)]
-        detail: Option<Box<serde_json::value::RawValue>>,
-    }
-    let code = call.outcome().and_then(|outcome| outcome.code).unwrap_or(Code::HandlerError);
-    let told: Told = serde_json::from_str(body).unwrap_or_default();
+    let (code, told) = told(call, body);
     Refusal {
         code: code.as_str().to_owned(),
-        message: if told.message.is_empty() { code.title() } else { told.message },
-        detail: told.detail.map(|detail| detail.get().to_owned()),
+        message: told.message,
+        detail: told.detail.map(|d| d.get().to_owned()),
         applied,
     }
+}
+
+/// What was told of a call that ended without a result.
+#[derive(Deserialize, Default)]
+pub(super) struct Told {
+    #[serde(default)]
+    pub(super) message: String,
+    #[serde(default)]
+    pub(super) detail: Option<Box<serde_json::value::RawValue>>,
+}
+
+/// Reads the body of such an end.
+pub(super) fn told(call: &Call, body: &str) -> (Code, Told) {
+    let code = call.outcome().and_then(|outcome| outcome.code).unwrap_or(Code::HandlerError);
+    let mut told: Told = serde_json::from_str(body).unwrap_or_default();
+    if told.message.is_empty() {
+        told.message = code.title();
+    }
+    (code, told)
 }
 
 /// A result as canonical JSON, or why it is none.

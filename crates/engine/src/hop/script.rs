@@ -7,6 +7,7 @@ use super::replay::{self, Replayed};
 use super::state::{Hop, Out};
 use super::turn::HopEntry;
 use crate::broker;
+use crate::pinned;
 use crate::reading;
 use crate::worker::Stop;
 use protocol::code::Code;
@@ -32,7 +33,7 @@ pub(super) async fn carry(hop: &mut Hop) -> Result<Next, Out> {
         let mut driven = Drive::new(turn);
         match drive::drive(hop, &mut driven).await {
             Ok(Driven::Complete) => {}
-            Ok(Driven::Blocked) => return end::park(hop, &driven.turn, Parking::NoGuest).await,
+            Ok(Driven::Blocked | Driven::Cold(_)) => return end::park(hop, &driven.turn, Parking::NoGuest).await,
             Err(Out::GiveWay) => return end::park_or_hand_back(hop, &driven.turn, Parking::NoGuest).await,
             Err(out) => return Err(out),
         }
@@ -43,7 +44,7 @@ pub(super) async fn carry(hop: &mut Hop) -> Result<Next, Out> {
 }
 
 /// Waits whose calls have ended are taken note of; what a person settled has ended its call already.
-fn take_ended_waits(hop: &mut Hop) {
+pub(super) fn take_ended_waits(hop: &mut Hop) {
     let taken = hop
         .waits
         .iter()
@@ -126,7 +127,7 @@ async fn thawed(hop: &mut Hop) -> Result<Option<Guest>, Out> {
 pub(super) fn usable_snapshot(hop: &Hop) -> Result<Option<Snapshot>, &'static str> {
     let Some(checkpoint) = &hop.run.checkpoint else { return Ok(None) };
     let Some(snapshot) = &checkpoint.snapshot else { return Ok(None) };
-    let here = hop.pinned.sandbox.as_ref().map(sandbox::Sandbox::image);
+    let here = hop.pinned.sandbox().map(sandbox::Sandbox::image);
     match here {
         _ if snapshot.consumed_by != Some(hop.token) => Err(Code::SnapshotConsumed.as_str()),
         _ if checkpoint.journal.len != hop.run.journal.len => Err("the journal went on without it"),
@@ -199,10 +200,14 @@ async fn program(hop: &mut Hop, start: HopEntry) -> Result<Program, Out> {
     let inputs = hop.body(hop.run.input.digest).await?;
     let inputs = String::from_utf8(inputs.to_vec())
         .map_err(|_| Out::fail(Code::CheckpointInvalid, "checkpoint invalid: the input is no text"))?;
+    let source = match &hop.pinned.program {
+        pinned::Program::Script { source, .. } => source.clone(),
+        pinned::Program::Rust(_) | pinned::Program::None => return Err(Out::GiveWay),
+    };
     let tools = hop.pinned.tools.values().filter(|tool| tool.spec.module() != "stasis");
     Ok(Program {
         name: format!("{}.py", hop.run.pattern.key),
-        source: hop.pinned.source.clone(),
+        source,
         inputs,
         tools: tools
             .map(|tool| Tool { name: tool.spec.name.clone(), description: tool.spec.description.clone() })
@@ -282,7 +287,7 @@ fn no_guest(hop: &Hop, error: StartError) -> Out {
 
 /// The pinned image; opening the hop made sure of it.
 fn image(hop: &Hop) -> Result<sandbox::Sandbox, Out> {
-    hop.pinned.sandbox.clone().ok_or(Out::GiveWay)
+    hop.pinned.sandbox().cloned().ok_or(Out::GiveWay)
 }
 
 /// The guest was ended from outside: nothing of the program runs any more (W-148).
@@ -321,7 +326,7 @@ async fn run(hop: &mut Hop, mut guest: Guest) -> Result<Next, Out> {
                 let answer = first_answer(hop).await?;
                 guest.answer(answer);
             }
-            Ok(Driven::Blocked) => return end::park(hop, &driven.turn, Parking::Guest(guest)).await,
+            Ok(Driven::Blocked | Driven::Cold(_)) => return end::park(hop, &driven.turn, Parking::Guest(guest)).await,
             Err(Out::GiveWay) => return end::park_or_hand_back(hop, &driven.turn, Parking::Guest(guest)).await,
             Err(out) => return Err(out),
         }

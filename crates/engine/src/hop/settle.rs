@@ -214,6 +214,13 @@ pub(super) async fn given_up(hop: &mut Hop, id: CallId, errand: Errand, why: Fai
     }
 }
 
+/// An errand that is run anew later. A lookup is then another call.
+pub(super) fn put_off(hop: &mut Hop, errand: Errand) {
+    if let Errand::Lookup { by, .. } = errand {
+        deny(hop, by, Code::ResourceFailed, "what it needs is not warm", None::<()>);
+    }
+}
+
 /// Makes the attempt; it is stored first (C-233).
 pub(super) async fn make_attempt(hop: &mut Hop, drive: &mut Drive, id: CallId, slot: Slot) -> Result<(), Out> {
     let arguments = arguments(hop, id).await?;

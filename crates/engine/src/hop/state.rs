@@ -2,11 +2,13 @@
 
 use super::checkpoint::{self, NODE};
 use super::jobs;
+use super::steps::Place;
 use super::turn::{HopEntry, Turn};
 use crate::failpoint;
 use crate::inner::Inner;
 use crate::pinned::Pinned;
 use crate::reading::{self, Unread};
+use crate::resources::Lease;
 use crate::worker::{Live, Stop};
 use protocol::approval::Approval;
 use protocol::call::Call;
@@ -78,6 +80,12 @@ pub(crate) struct Hop {
     pub(crate) person: Duration,
     /// Calls that the engine made for this run.
     pub(crate) engine_calls: u32,
+    /// Where Rust code goes on; none before its first step.
+    pub(super) place: Option<Place>,
+    /// The node that Rust code is at, and the number of its entry.
+    pub(super) entry: Option<(String, u32)>,
+    /// The resource that a hold made warm, with its lease, for whichever call asks for it first.
+    pub(super) warm: Option<(String, Lease)>,
 }
 
 impl Hop {
@@ -166,7 +174,10 @@ impl Hop {
 
     /// Tells of the node that this hop executes; it rides with the next commit.
     pub(crate) fn tell(&mut self, kind: Kind, facts: Facts) {
-        let facts = facts.with("node", NODE).number("occurrence", checkpoint::occurrence(self));
+        let facts = match &self.entry {
+            Some((node, id)) => facts.with("node", node).number("occurrence", *id),
+            None => facts.with("node", NODE).number("occurrence", checkpoint::occurrence(self)),
+        };
         self.pending.nodes.push((kind, facts));
     }
 
@@ -293,6 +304,9 @@ impl Hop {
             charged_us: run.budget.active_us,
             person: Duration::ZERO,
             engine_calls: 0,
+            place: None,
+            entry: None,
+            warm: None,
             run,
         }
     }

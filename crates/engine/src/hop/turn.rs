@@ -64,3 +64,13 @@ pub(crate) fn read(entries: Vec<Entry>) -> Option<Told> {
     }
     (batch_left == 0).then_some(told)
 }
+
+/// The calls of a journal that has nothing else.
+pub(crate) fn calls(entries: Vec<Entry>) -> Option<Told> {
+    let call = |entry| match entry {
+        Entry::Call(call) => Some(*call),
+        Entry::Other(_) => None,
+    };
+    let calls = entries.into_iter().map(call).collect::<Option<Vec<Call>>>()?;
+    Some(Told { calls, ..Told::default() })
+}

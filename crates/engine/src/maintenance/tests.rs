@@ -211,6 +211,7 @@ async fn start_does_not_wait_for_recovery() {
         limits: protocol::limits::Limits::default(),
         worker: small(),
         migrators: crate::Migrators::default(),
+        workflows: crate::workflow::Workflows::default(),
         hot_window: Duration::ZERO,
         carry: false,
         capacity: 1,

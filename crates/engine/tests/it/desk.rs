@@ -5,7 +5,10 @@ use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::routing::{get, post};
 use engine::tools::{Connectors, Surroundings};
-use engine::{DecideRequest, Engine, EngineConfig, Failure, Image, Migrators, RegisterScript, StartRun, Until};
+use engine::workflow::Workflows;
+use engine::{
+    DecideRequest, Engine, EngineConfig, Failure, Image, Migrators, RegisterScript, StartError, StartRun, Until,
+};
 use protocol::approval::{Approval, Method, Verdict};
 use protocol::call::Call;
 use protocol::command::{Caller, Command, Decided, Reach, Recover};
@@ -58,6 +61,7 @@ pub(crate) struct Setting {
     pub(crate) clock: Clock,
     pub(crate) image: Image,
     pub(crate) migrators: Migrators,
+    pub(crate) workflows: Workflows,
     /// Whether anybody hears of commits.
     pub(crate) hints: bool,
 }
@@ -74,6 +78,7 @@ impl Default for Setting {
             clock: Clock::System,
             image: Image::Found(SANDBOX.clone()),
             migrators: Migrators::default(),
+            workflows: Workflows::default(),
             hints: true,
         }
     }
@@ -123,6 +128,14 @@ impl Desk {
         between();
         let engine = start(&folder, setting).await;
         Desk { engine, payments, folder }
+    }
+
+    /// Shuts the engine down; why another one with this setting does not start on its ledger.
+    pub(crate) async fn refused_with(self, setting: Setting) -> StartError {
+        self.engine.shutdown().await;
+        let Desk { engine, payments: _payments, folder } = self;
+        drop(engine);
+        try_start(&folder, setting).await.err().expect("refused")
     }
 
     async fn configure(&self) {
@@ -318,6 +331,10 @@ pub(crate) async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool)
 }
 
 async fn start(folder: &tempfile::TempDir, setting: Setting) -> Engine {
+    try_start(folder, setting).await.expect("an engine")
+}
+
+async fn try_start(folder: &tempfile::TempDir, setting: Setting) -> Result<Engine, StartError> {
     let store = StoreConfig {
         clock: setting.clock,
         limits: setting.limits.clone(),
@@ -335,12 +352,13 @@ async fn start(folder: &tempfile::TempDir, setting: Setting) -> Engine {
         limits: setting.limits,
         worker: setting.worker,
         migrators: setting.migrators,
+        workflows: setting.workflows,
         hot_window: setting.hot,
         carry: setting.carry,
         capacity: 8,
         separate_requester: false,
     };
-    Engine::start(config).await.expect("an engine")
+    Engine::start(config).await
 }
 
 pub(crate) fn local() -> Caller {

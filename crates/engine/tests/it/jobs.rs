@@ -12,23 +12,23 @@ use protocol::run::Status;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-async fn claim(desk: &Desk, kind: &str, claim_id: &str, limit: usize) -> Vec<Job> {
+pub(crate) async fn claim(desk: &Desk, kind: &str, claim_id: &str, limit: usize) -> Vec<Job> {
     let (kind, claim_id) = (kind.to_owned(), claim_id.to_owned());
     let request = ClaimJobs { kind, worker: "robot".to_owned(), lease: None, claim_id, limit };
     desk.engine.claim_jobs(local(), request).await.expect("claimed")
 }
 
-async fn report(desk: &Desk, job: &Job, reported: Reported) -> Result<Job, Failure> {
+pub(crate) async fn report(desk: &Desk, job: &Job, reported: Reported) -> Result<Job, Failure> {
     let token = job.agent.as_ref().expect("claimed").token;
     desk.engine.job(local(), job.id, JobAct::Report { token, reported }).await.map(|(_, job, _)| job)
 }
 
-fn success(text: &str) -> Reported {
+pub(crate) fn success(text: &str) -> Reported {
     let text = canonicalize(text.as_bytes()).expect("JSON");
     Reported::Succeeded { result: NewBody::new(text.as_bytes()), text }
 }
 
-fn failure(text: &str) -> Reported {
+pub(crate) fn failure(text: &str) -> Reported {
     Reported::Failed { error: NewBody::new(canonicalize(text.as_bytes()).expect("JSON").as_bytes()) }
 }
 

@@ -3,6 +3,7 @@
 mod broker;
 mod carry;
 mod claims;
+mod code;
 mod commits;
 mod config;
 mod connectors;

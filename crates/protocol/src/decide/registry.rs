@@ -74,12 +74,16 @@ fn register_workflow(register: Register, cx: &Cx<'_>) -> Result<RegistryChange, 
         patterns: BTreeMap::new(),
         settings: register.settings,
     });
-    workflow.settings = register.settings;
     let known = workflow.by_digest(digest).cloned();
     let created = known.is_none();
+    let next = workflow.patterns.keys().last().map(|last| last + 1);
+    if let Some(named) = register.revision {
+        named_revision(workflow, named, known.as_ref(), next)?;
+    }
+    workflow.settings = register.settings;
     let pattern = known.unwrap_or_else(|| Pattern {
         id: register.id,
-        revision: workflow.patterns.keys().last().map_or(1, |last| last + 1),
+        revision: register.revision.or(next).unwrap_or(1),
         digest,
         manifest: register.manifest,
         title: register.title,
@@ -92,6 +96,25 @@ fn register_workflow(register: Register, cx: &Cx<'_>) -> Result<RegistryChange, 
     let active = workflow.active == Some(pattern.revision);
     let answer = Answer::Registered { pattern, created, active };
     Ok(RegistryChange { registry, blobs: register.blobs, answer })
+}
+
+/// A revision that the registering side numbers is the one that has this content, or the next one. Before the first
+/// one there is no next: a ledger may begin with any.
+fn named_revision(workflow: &Workflow, named: u32, known: Option<&Pattern>, next: Option<u32>) -> Result<(), Refusal> {
+    let key = &workflow.key;
+    let conflict = |detail: String| Err(Refusal::new(Code::PatternConflict, detail));
+    match (known, workflow.patterns.get(&named), next) {
+        (Some(known), _, _) if known.revision == named => Ok(()),
+        (Some(known), _, _) => conflict(format!("{key}@{named} is {key}@{} already: {}", known.revision, known.digest)),
+        (None, Some(other), _) => {
+            conflict(format!("{key}@{named} is registered with another digest: {}", other.digest))
+        }
+        (None, None, Some(next)) if named != next => {
+            conflict(format!("the next revision of {key} is {next}, not {named}"))
+        }
+        (None, None, _) if named == 0 => conflict(format!("revisions of {key} count from 1")),
+        (None, None, _) => Ok(()),
+    }
 }
 
 fn activate(by: &Caller, key: &str, revision: u32, cx: &Cx<'_>) -> Result<RegistryChange, Refusal> {

@@ -21,6 +21,7 @@ use crate::clock;
 use crate::http::{self, App, State, Streams};
 use crate::service::{Facts, Service};
 use engine::tools::{Connectors, Surroundings};
+use engine::workflow::Workflows;
 use engine::{Engine, EngineConfig, Image, Migrators, MintToken};
 use listen::Listening;
 use protocol::approval::Method;
@@ -211,6 +212,8 @@ async fn engine(
         worker: config.worker.clone(),
         // There is one schema of checkpoints yet.
         migrators: Migrators::default(),
+        // Workflows in Rust are those of whoever embeds the engine.
+        workflows: Workflows::default(),
         hot_window: options.hot_window.unwrap_or(config.worker.hot_window),
         carry,
         capacity: HOPS,

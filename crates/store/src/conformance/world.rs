@@ -100,6 +100,7 @@ impl World {
             by: self.local(),
             id: self.id(),
             manifest,
+            revision: None,
             title: Some("Refunds".to_owned()),
             settings: settings(),
             activate: true,
