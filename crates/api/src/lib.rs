@@ -8,6 +8,7 @@
 //! bytes as stored, numbers as written. Requests refuse fields they do not know (I-37).
 
 pub mod approval;
+pub mod audit;
 pub mod call;
 pub mod client;
 pub mod event;

@@ -4,6 +4,7 @@
 //! truth is a command of the ledger, decided in `protocol`.
 
 use crate::admit::{self, StartRun, Started};
+use crate::audit::{self, Audit, AuditConfig};
 use crate::broker::Unasked;
 use crate::config::{self, Config};
 use crate::failure::Failure;
@@ -57,6 +58,8 @@ pub enum Image {
 /// What an engine is made of.
 pub struct EngineConfig {
     pub ledger: Ledger,
+    /// Where anchors go; nowhere without it.
+    pub audit: Option<AuditConfig>,
     pub image: Image,
     pub connectors: Connectors,
     /// What must be warm before work that needs it; started, stopped and leased by an engine that carries runs.
@@ -140,7 +143,12 @@ impl Engine {
             true => Resources::start(&config.resources, &config.worker, config.owner, connectors.clone()).await,
             false => Resources::none(&config.worker, connectors.clone()),
         };
+        let audit = match config.audit {
+            Some(audit) => Some(Audit::open(audit, &config.ledger).await),
+            None => None,
+        };
         let inner = Arc::new(Inner {
+            audit,
             image: config.image,
             connectors,
             resources,
@@ -170,6 +178,9 @@ impl Engine {
         if inner.carry {
             tend(&inner, "claims", worker::claim_loop);
             tend(&inner, "hints", worker::watch_loop);
+            if inner.audit.is_some() {
+                tend(&inner, "anchors", audit::run);
+            }
         }
         Ok(Engine { inner, renewer: Arc::new(Mutex::new(renewer)) })
     }
@@ -460,6 +471,10 @@ impl Engine {
             let (hops, relays) = (self.inner.crew.list().len(), self.inner.relays.at_work());
             tracing::warn!(hops, ?relays, "not everything stopped in time; claims of hops lapse");
             self.inner.crew.stop_all(Stop::Lost);
+        }
+        if self.inner.carry {
+            // What it lacks is exported by the next process (C-276).
+            drop(self.inner.anchor().await);
         }
         // Nobody uses them any more, or nobody waits for those who do.
         self.inner.resources.shutdown().await;

@@ -3,7 +3,7 @@
 pub(crate) use store::failpoint::hit;
 
 /// Every point of this crate, in the order in which a cycle passes them.
-pub const NAMES: [&str; 11] = [
+pub const NAMES: [&str; 13] = [
     "hop.before_commit",
     "hop.after_commit",
     "ask.after",
@@ -15,4 +15,6 @@ pub const NAMES: [&str; 11] = [
     "handler.after",
     "outcome.before",
     "outcome.after",
+    "anchor.kept",
+    "anchor.exported",
 ];

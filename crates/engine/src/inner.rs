@@ -1,5 +1,6 @@
 //! What all parts of an engine share.
 
+use crate::audit::Audit;
 use crate::broker::Unasked;
 use crate::engine::Image;
 use crate::failure::Failure;
@@ -28,6 +29,8 @@ use tokio_util::task::TaskTracker;
 /// The shared state of one engine.
 pub(crate) struct Inner {
     pub(crate) ledger: Ledger,
+    /// Where anchors go, if they are made here.
+    pub(crate) audit: Option<Audit>,
     pub(crate) image: Image,
     pub(crate) connectors: Arc<Connectors>,
     pub(crate) resources: Resources,

@@ -48,6 +48,9 @@ impl Engine {
         if !known.is_empty() {
             return Ok(known);
         }
+        if let Some(why) = self.behind() {
+            return Err(Failure::Unavailable(why));
+        }
         let lease = lease.unwrap_or(self.inner.settings.job_heartbeat);
         let queued = self.inner.ledger.queued_jobs(&kind, &by.principal.namespace, limit).await?;
         let mut claimed = Vec::new();

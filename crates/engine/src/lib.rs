@@ -6,6 +6,7 @@
 
 mod admit;
 mod apply;
+pub mod audit;
 mod broker;
 mod clock;
 pub mod config;

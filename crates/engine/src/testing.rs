@@ -33,6 +33,7 @@ impl Bench {
         let world = World::on(Ledger::open(config).expect("a ledger"), clock, folder).await;
         let connectors = Arc::new(Connectors::new(Surroundings::default()));
         let inner = Arc::new(Inner {
+            audit: None,
             ledger: world.ledger.clone(),
             image: Image::Missing { why: "nothing here makes guests".to_owned() },
             resources: Resources::none(&settings, connectors.clone()),

@@ -8,6 +8,7 @@
 //! decided. [`json`] holds the one parser that every body meeting a digest goes through.
 
 pub mod approval;
+pub mod audit;
 pub mod builtin;
 pub mod call;
 pub mod code;

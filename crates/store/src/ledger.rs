@@ -16,7 +16,7 @@ use crate::error::{OpenError, TransactError};
 use crate::hint::Hint;
 use crate::queue::CAPACITY;
 use crate::shared::{Health, Shared};
-use crate::sqlite::{self, Done, Job, Readers, Work};
+use crate::sqlite::{self, Done, Job, LastAnchor, Readers, Work};
 
 /// The ledger of one cell.
 #[derive(Clone)]
@@ -63,6 +63,14 @@ impl Ledger {
         match self.submit(Work::Renew(renew)).await? {
             Done::Renewed(claims) => Ok(claims),
             _ => unreachable!("a renewal is answered as one"),
+        }
+    }
+
+    /// Keeps the last anchor. It names the one that is kept before it, or nothing is changed.
+    pub async fn anchor(&self, last: LastAnchor) -> Result<(), TransactError> {
+        match self.submit(Work::Anchor(Box::new(last))).await? {
+            Done::Anchored => Ok(()),
+            _ => unreachable!("an anchor is answered as one"),
         }
     }
 

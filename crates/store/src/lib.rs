@@ -29,4 +29,6 @@ pub use ledger::Ledger;
 pub use page::{ApprovalFilter, ApprovalOrder, ApprovalStatus, Cursor, JobFilter, Page, RunFilter, WaitingFor};
 #[cfg(feature = "testing")]
 pub use sqlite::scans;
-pub use sqlite::{ApprovalOf, CallOf, Check, Claimable, Counts, Due, JobOf, Old, Reach, Removed, Shown};
+pub use sqlite::{
+    ApprovalOf, CallOf, Changed, Check, Claimable, Counts, Due, JobOf, LastAnchor, Old, Reach, Removed, Seen, Shown,
+};

@@ -1,6 +1,7 @@
 //! Reading the ledger. Every answer is a copy of one moment; nothing here locks, waits for, or changes a row.
 
 use protocol::approval::Approval;
+use protocol::audit::Chain;
 use protocol::call::{Call, Receipt};
 use protocol::digest::Digest;
 use protocol::event::Event;
@@ -14,7 +15,9 @@ use protocol::time::Time;
 use crate::error::{Corrupt, ReadError};
 use crate::ledger::Ledger;
 use crate::page::{ApprovalFilter, Cursor, JobFilter, Page, RunFilter};
-use crate::sqlite::{ApprovalOf, CallOf, Check, Claimable, Counts, Due, JobOf, Old, Reach, Removed, Shown};
+use crate::sqlite::{
+    ApprovalOf, CallOf, Changed, Check, Claimable, Counts, Due, JobOf, LastAnchor, Old, Reach, Removed, Shown,
+};
 
 type Read<T> = Result<T, ReadError>;
 
@@ -157,6 +160,21 @@ impl Ledger {
     /// What stays of a run that was removed.
     pub async fn removed(&self, id: RunId) -> Read<Option<Removed>> {
         self.inner.readers.read(move |r| r.removed(id)).await
+    }
+
+    /// All chains of a run, of one moment. What cannot be read is the error.
+    pub async fn chain(&self, id: RunId) -> Read<Option<Chain>> {
+        self.inner.readers.read(move |r| r.chain(id)).await
+    }
+
+    /// The last anchor that was kept.
+    pub async fn last_anchor(&self) -> Read<Option<LastAnchor>> {
+        self.inner.readers.read(|r| r.last_anchor()).await
+    }
+
+    /// Runs that changed, and runs that were removed, after what an anchor has seen; at most about `limit` of each.
+    pub async fn changed(&self, after: Option<LastAnchor>, limit: usize) -> Read<Changed> {
+        self.inner.readers.read(move |r| r.changed(after.as_ref(), limit)).await
     }
 
     /// When the next open wait ends by itself; `None` if none does.

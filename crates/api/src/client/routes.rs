@@ -2,12 +2,14 @@
 
 use super::{ANSWER_WITHIN, Client, ClientError};
 use crate::approval::{Approval, ApprovalQuery, BatchAnswer, BatchRequest, DecisionRequest, ExtendRequest};
+use crate::audit::{AuditHead, CompareRequest, VerifyAnswer, VerifyRequest};
 use crate::call::{Call, EffectItem, EffectQuery};
 use crate::event::{Event, LogLine, TailQuery};
 use crate::explain::Explain;
 use crate::job::{
     AckRequest, ClaimRequest, ClaimedJobs, CompleteRequest, FailRequest, HeartbeatRequest, Job, JobQuery,
 };
+use crate::json::Json;
 use crate::operate::{DoctorReport, Guest, NewToken, Queue, Ready, Resource, Token};
 use crate::page::{ListQuery, Page, Tail};
 use crate::run::{ActionRequest, Run, RunQuery, StartRun, Until, WaitQuery};
@@ -264,6 +266,33 @@ impl Client {
 
     pub async fn revoke_token(&self, id: TokenId, request: &ActionRequest) -> Result<Token, ClientError> {
         self.post(&["v1", "tokens", &id.to_string(), "revoke"], request).await
+    }
+
+    pub async fn audit_head(&self) -> Result<AuditHead, ClientError> {
+        self.get(&["v1", "audit", "head"], &()).await
+    }
+
+    /// Exported anchors after a number.
+    pub async fn anchors(&self, query: &TailQuery) -> Result<Tail<Json>, ClientError> {
+        self.get(&["v1", "audit", "anchors"], query).await
+    }
+
+    /// Makes an anchor of what changed.
+    pub async fn anchor(&self) -> Result<AuditHead, ClientError> {
+        self.post(&["v1", "audit", "anchor"], &ActionRequest::default()).await
+    }
+
+    /// Goes on with a ledger that was restored from an old copy.
+    pub async fn accept_restored(&self, request: &ActionRequest) -> Result<AuditHead, ClientError> {
+        self.post(&["v1", "audit", "accept"], request).await
+    }
+
+    pub async fn verify(&self, request: &VerifyRequest) -> Result<VerifyAnswer, ClientError> {
+        self.post(&["v1", "audit", "verify"], request).await
+    }
+
+    pub async fn compare(&self, request: &CompareRequest) -> Result<VerifyAnswer, ClientError> {
+        self.post(&["v1", "audit", "compare"], request).await
     }
 
     pub async fn doctor(&self) -> Result<DoctorReport, ClientError> {

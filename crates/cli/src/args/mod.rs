@@ -3,6 +3,7 @@
 //! Owns what clap is told, and nothing of what a command does. Each command has help with examples (I-17).
 
 pub(crate) mod approval;
+pub(crate) mod audit;
 pub(crate) mod job;
 pub(crate) mod operate;
 pub(crate) mod run;
@@ -136,6 +137,10 @@ pub(crate) enum Command {
     #[command(subcommand, arg_required_else_help = true)]
     #[command(after_help = "Examples:\n  stasis queue list\n  stasis queue pause default --reason 'maintenance'")]
     Queue(operate::Queue),
+    /// Prove that the record is what it was, and export that proof
+    #[command(subcommand, arg_required_else_help = true)]
+    #[command(after_help = "Examples:\n  stasis audit verify\n  stasis audit export --to /mnt/vault/anchors.ndjson")]
+    Audit(audit::Audit),
     /// Make, list and revoke tokens
     #[command(subcommand, arg_required_else_help = true)]
     #[command(after_help = "Example:\n  stasis token new --principal maria")]

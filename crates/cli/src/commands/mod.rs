@@ -4,6 +4,7 @@
 //! started under an id of ours, decisions and registrations repeat themselves. Only tokens are not asked for again.
 
 mod approvals;
+mod audit;
 mod config;
 mod effects;
 mod images;
@@ -60,6 +61,7 @@ async fn once(app: &App, command: &Command) -> Result<Exit, Failure> {
         Command::Tool(verb) => operate::tool(app, verb).await,
         Command::Resource(verb) => operate::resource(app, verb).await,
         Command::Queue(verb) => operate::queue(app, verb).await,
+        Command::Audit(verb) => audit::audit(app, verb).await,
         Command::Token(verb) => operate::token(app, verb).await,
         Command::Doctor => doctor(app).await,
         Command::Init(flags) => init::init(app, &flags.dir),

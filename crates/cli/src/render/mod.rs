@@ -4,6 +4,7 @@
 //! approvers passes through [`visible`] before it is shown (C-140).
 
 pub(crate) mod approval;
+pub(crate) mod audit;
 pub(crate) mod difference;
 pub(crate) mod events;
 pub(crate) mod lists;

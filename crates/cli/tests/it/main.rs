@@ -1,5 +1,6 @@
 //! The real binary, from the outside: words in, output and exit code out, on a real store with real guests.
 
+mod audit;
 mod bad;
 mod crash;
 mod cycle;

@@ -21,15 +21,7 @@ use crate::tools::Reference;
 const NO_USE: [(&str, &[&str]); 2] = [
     (
         "worker",
-        &[
-            "publish_limit",
-            "carrier_probe_limit",
-            "republish_after",
-            "withdrawal_tries",
-            "swap_floor",
-            "job_retries",
-            "anchor_every",
-        ],
+        &["publish_limit", "carrier_probe_limit", "republish_after", "withdrawal_tries", "swap_floor", "job_retries"],
     ),
     ("limits", &["approval_rounds", "kept_signals", "graph_nodes", "artifacts"]),
 ];

@@ -4,6 +4,7 @@
 //! no store and resolves no secret: a secret is a name here. What a key means to others is theirs; what it may be is
 //! judged here or by the type of `protocol` that it becomes.
 
+mod audit;
 mod document;
 mod doubt;
 mod example;
@@ -25,6 +26,7 @@ use protocol::limits::{Limits, WorkerSettings};
 use protocol::policy::Policy;
 use protocol::principal::Principal;
 
+use crate::audit::AuditConfig;
 use fault::Place;
 use reader::{Reader, Section};
 use tree::Table;
@@ -42,6 +44,8 @@ pub use tools::ConfiguredTool;
 pub struct Config {
     /// Which ledger.
     pub store: Store,
+    /// Where its anchors go.
+    pub audit: AuditConfig,
     /// The door.
     pub server: Server,
     /// Times and counts of this process.
@@ -115,7 +119,7 @@ impl Config {
 }
 
 /// Sections of I-60 that this version does not act on. Ignoring them would be a promise.
-const NOT_YET: [&str; 6] = ["mcp", "model", "queue", "webhook", "audit", "telemetry"];
+const NOT_YET: [&str; 5] = ["mcp", "model", "queue", "webhook", "telemetry"];
 
 fn read_root(reader: &Reader, root: &Table, name: &str, data: &Path) -> Config {
     let section = Section::root(reader, root, Place { file: name.into(), line: Some(1), column: Some(1) });
@@ -125,6 +129,7 @@ fn read_root(reader: &Reader, root: &Table, name: &str, data: &Path) -> Config {
         }
     }
     let store = store::read(&section, data);
+    let audit = audit::read(&section, data);
     let server = section.section("server");
     let (worker, limits, guest) = (section.section("worker"), section.section("limits"), section.section("guest"));
     let (server_read, guest_read) = (plain::read(&server, &[]), read_guest(&guest));
@@ -136,6 +141,7 @@ fn read_root(reader: &Reader, root: &Table, name: &str, data: &Path) -> Config {
     let tools = tools::read(&section);
     let config = Config {
         store,
+        audit,
         server: server_read,
         worker: worker_read,
         limits: limits_read,

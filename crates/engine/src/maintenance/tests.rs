@@ -203,6 +203,7 @@ async fn start_does_not_wait_for_recovery() {
     let bad = bench.world.running().await.id;
     spoil(&bench, bad);
     let config = crate::EngineConfig {
+        audit: None,
         ledger: bench.world.ledger.clone(),
         image: crate::Image::Missing { why: "not needed".to_owned() },
         connectors: crate::tools::Connectors::new(crate::tools::Surroundings::default()),

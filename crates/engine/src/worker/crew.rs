@@ -100,7 +100,7 @@ impl Crew {
     pub(crate) fn taker(&self, inner: &Inner) -> Option<Taker> {
         // Until the first pass is done, claims of a worker that is gone still stand for active runs.
         let counted = inner.settings.max_running.is_none() || !*inner.recovering.borrow();
-        let able = inner.carry && !inner.stopping.is_cancelled() && counted && self.free() > 0;
+        let able = inner.carry && inner.may_claim() && !inner.stopping.is_cancelled() && counted && self.free() > 0;
         able.then_some(Taker { worker: inner.worker, ttl: inner.settings.claim_ttl })
     }
 

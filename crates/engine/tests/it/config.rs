@@ -152,10 +152,19 @@ fn settings_that_contradict_each_other_are_refused() {
 
 #[test]
 fn what_this_version_does_not_do_is_refused_and_not_ignored() {
-    let text = "[telemetry]\n[audit]\n[[mcp]]\n[[model]]\n[[queue]]\n[[webhook]]\n[guest]\ncow = false\n[guest.cold]\n[store]\nurl = \"postgres://h/d\"\n";
+    let text = "[telemetry]\n[[mcp]]\n[[model]]\n[[queue]]\n[[webhook]]\n[guest]\ncow = false\n[guest.cold]\n[store]\nurl = \"postgres://h/d\"\n";
     let told = faults(text);
-    assert_eq!(told.len(), 9, "{told:?}"); // I-60
+    assert_eq!(told.len(), 8, "{told:?}"); // I-60
     assert!(told.iter().all(|fault| fault.contains("not available in this version")), "{told:?}"); // I-60
+}
+
+#[test]
+fn anchors_go_where_the_file_says_and_never_over_their_key() {
+    let config = read("[audit]\nexport = \"vault/anchors.ndjson\"\n");
+    assert!(config.audit.export.ends_with("vault/anchors.ndjson"), "{:?}", config.audit); // I-60 I-61
+    assert!(config.audit.key.ends_with("audit/key"), "{:?}", config.audit);
+    assert_eq!(faults("[audit]\nexport = \"x\"\nkey = \"x\"\n"), ["3 audit.key: is the file of the export"]);
+    assert_eq!(faults("[audit]\nexports = \"x\"\n").len(), 1); // I-60
 }
 
 #[test]

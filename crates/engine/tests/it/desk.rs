@@ -344,6 +344,7 @@ async fn try_start(folder: &tempfile::TempDir, setting: Setting) -> Result<Engin
     };
     let ledger = Ledger::open(store).expect("a ledger");
     let config = EngineConfig {
+        audit: None,
         ledger,
         image: setting.image,
         connectors: Connectors::new(Surroundings::default()),

@@ -1,6 +1,6 @@
 //! Why a host does not start (I-47): the code, what was found, and what to do about it.
 
-use crate::service::failure::NO_IMAGE;
+use crate::service::failure::{NO_IMAGE, RESTORED};
 use crate::service::problem::with_hint;
 use api::{Fault, Problem};
 use engine::config::ConfigFaults;
@@ -30,6 +30,9 @@ pub enum StartError {
     /// A command that carries a run to its next stop cannot; what waits goes on waiting.
     #[error("no run can be carried here: {why}")]
     Image { why: String },
+    /// The ledger is older than what it has exported; a server starts, and claims nothing.
+    #[error("the ledger was restored from an old copy, and no run is carried: {why}")]
+    Restored { why: String },
     #[error(transparent)]
     Engine(#[from] engine::StartError),
     /// The configuration was read but could not be put in force; the one before stays.
@@ -55,6 +58,7 @@ impl StartError {
             StartError::Store(error) => error.code(),
             StartError::Folder { .. } => Code::StoreUnavailable,
             StartError::Image { .. } => Code::ImageUnavailable,
+            StartError::Restored { .. } => Code::StoreUnavailable,
             StartError::Listen { .. } | StartError::Engine(_) => Code::Internal,
             StartError::Apply(engine::Failure::Refused(refusal)) => refusal.code,
             StartError::Apply(_) => Code::StoreUnavailable,
@@ -76,6 +80,7 @@ impl StartError {
                 )
             }
             StartError::Image { .. } => NO_IMAGE.to_owned(),
+            StartError::Restored { .. } => RESTORED.to_owned(),
             StartError::Engine(_) => "the system refuses threads: look at its limits".to_owned(),
             StartError::Apply(engine::Failure::Refused(refusal)) => refusal
                 .hint

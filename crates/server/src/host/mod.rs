@@ -80,6 +80,9 @@ impl Host {
         if !options.lasting {
             engine.recovered().await;
         }
+        if let Some(why) = engine.behind().filter(|_| carries && !options.lasting) {
+            return Err(StartError::Restored { why });
+        }
         let local = Principal::local().named(folder::user());
         if options.apply_config && options.config.is_some() {
             let by = itself(&local);
@@ -204,6 +207,7 @@ async fn engine(
 ) -> Result<Engine, StartError> {
     let started = Engine::start(EngineConfig {
         ledger,
+        audit: Some(config.audit.clone()),
         image,
         connectors: Connectors::new(Surroundings::default()),
         resources: config.resources.clone(),

@@ -4,7 +4,7 @@
 //! written. The tests walk the list: each route against each kind of caller (C-305), each GET for changing nothing (C-214),
 //! and each in the OpenAPI document.
 
-use super::routes::{approvals, effects, events, jobs, operate, runs, signals, workflows};
+use super::routes::{approvals, audit, effects, events, jobs, operate, runs, signals, workflows};
 use super::{App, openapi};
 use axum::Router;
 use axum::routing::{get, post, put};
@@ -118,6 +118,13 @@ table! {
     post "/v1/queues/{name}/pause" => operate::pause_queue, PAUSE;
     post "/v1/queues/{name}/resume" => operate::resume_queue, PAUSE;
     get "/v1/events" => events::of_all, READ;
+
+    get "/v1/audit/head" => audit::head, AUDIT;
+    get "/v1/audit/anchors" => audit::anchors, AUDIT;
+    post "/v1/audit/verify" => audit::verify, AUDIT;
+    post "/v1/audit/compare" => audit::compare, AUDIT;
+    post "/v1/audit/anchor" => audit::anchor, AUDIT;
+    post "/v1/audit/accept" => audit::accept, ADMIN;
 
     post "/v1/tokens" => operate::new_token, ADMIN;
     get "/v1/tokens" => operate::tokens, ADMIN;

@@ -3,7 +3,7 @@
 //! A check fails where promises cannot be kept; it warns where something works less well, or waits for somebody.
 
 use super::Service;
-use super::failure::{NO_IMAGE, told, unread};
+use super::failure::{NO_IMAGE, RESTORED, told, unread};
 use super::problem::Answer;
 use api::DoctorReport;
 use api::operate::{Check, CheckVerdict};
@@ -31,6 +31,7 @@ impl Service {
         checks.push(self.folder());
         checks.push(swap(&read("/proc/swaps").await));
         checks.push(kernel(&read("/proc/sys/kernel/osrelease").await));
+        checks.extend(self.anchored().await);
         checks.push(self.image());
         checks.push(self.configuration());
         checks.push(self.approvers());
@@ -97,6 +98,20 @@ impl Service {
                 failed("data directory", format!("{}: {error}", data.display()), "check that it is there and ours")
             }
         }
+    }
+
+    /// How the ledger stands to its export.
+    async fn anchored(&self) -> Option<Check> {
+        let state = self.engine.audit_state().await?;
+        let export = state.export.display();
+        Some(match (state.behind, state.trouble, state.last) {
+            (Some(behind), ..) => failed("anchors", format!("{behind}: nothing is claimed"), RESTORED),
+            (None, Some(trouble), _) => {
+                warning("anchors", trouble, "make the export writable; the next anchor catches up")
+            }
+            (None, None, Some((n, _, at))) => fine("anchors", format!("{n} in {export}, the last of {}", at.second())),
+            (None, None, None) => fine("anchors", format!("none yet in {export}")),
+        })
     }
 
     fn image(&self) -> Check {

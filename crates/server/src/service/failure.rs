@@ -10,6 +10,9 @@ use store::ReadError;
 /// What to do where no guest image is found (I-69).
 pub(crate) const NO_IMAGE: &str = "set `[guest] image` in stasis.toml to a guest image, or put one into the cache; `stasis doctor` says where it looks";
 
+/// What to do where the ledger is older than its export.
+pub(crate) const RESTORED: &str = "effects after that copy may have happened: look at what the other side has, then `stasis audit accept --reason ...` goes on from the copy";
+
 /// A failure of the engine as it is told.
 pub(super) fn told(failure: Failure, by: &Caller) -> Box<Problem> {
     match failure {

@@ -5,6 +5,7 @@
 //! as if it were not there, byte for byte (C-165).
 
 mod approvals;
+mod audit;
 mod doctor;
 mod effects;
 mod events;

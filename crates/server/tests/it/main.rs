@@ -1,6 +1,7 @@
 //! The doors from outside: a real host on a temporary directory, with a real engine, ledger and guest image.
 
 mod approvals;
+mod audit;
 mod doors;
 mod errors;
 mod events;

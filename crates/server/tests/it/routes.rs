@@ -74,6 +74,7 @@ impl Subjects {
             (_, "/v1/jobs/{id}/complete") => json!({"token": 1, "result": 1}),
             (_, "/v1/jobs/{id}/fail") => json!({"token": 1, "error": "e"}),
             (_, "/v1/jobs/{id}/heartbeat" | "/v1/jobs/{id}/ack-cancel") => json!({"token": 1}),
+            (_, "/v1/audit/compare") => json!({"heads": [], "until": self.approval.created_at}),
             (_, "/v1/tokens") => json!({"principal": "vera"}),
             _ => json!({}),
         })

@@ -4,6 +4,7 @@
 //! decisions keep.
 
 mod admission;
+mod anchor;
 mod append;
 mod approval;
 mod body;
@@ -39,6 +40,7 @@ use std::thread::JoinHandle;
 use protocol::time::Time;
 use rusqlite::Connection;
 
+pub use anchor::{Changed, LastAnchor, Seen};
 pub use check::Check;
 pub(crate) use checkpoint::Log;
 pub(crate) use pack::pack;

@@ -75,7 +75,6 @@ pub(super) fn remove(db: &Connection, n: i64, run: &Run, now: Time) -> Result<()
     let Head { len, digest } = run.events;
     let status = number(&run.status(), &Status::ALL);
     let kept = params![
-        n,
         run.id.as_bytes(),
         run.namespace,
         status,
@@ -84,7 +83,9 @@ pub(super) fn remove(db: &Connection, n: i64, run: &Run, now: Time) -> Result<()
         Digest::as_bytes(&digest),
         now.as_micros()
     ];
-    db.prepare_cached("INSERT OR FAIL INTO removed VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")?.execute(kept)?;
+    let insert = "INSERT OR FAIL INTO removed (id, namespace, status, finished_at, events, head, removed_at)
+                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+    db.prepare_cached(insert)?.execute(kept)?;
     let key = "SELECT idempotency_key FROM run WHERE n = ?1";
     let key: Option<Option<String>> = db.prepare_cached(key)?.query_row([n], |row| row.get(0)).optional()?;
     if let Some(key) = key.flatten() {

@@ -19,6 +19,7 @@ use protocol::time::Time;
 use rusqlite::{Connection, ErrorCode, ffi};
 use tokio::sync::oneshot;
 
+use super::anchor::{self, LastAnchor};
 use super::fault::Fault;
 use super::pack::Packs;
 use super::registry as registry_rows;
@@ -42,6 +43,7 @@ pub(crate) enum Work {
     Run(Box<Command>),
     Registry(Box<registry::Change>),
     Renew(Renew),
+    Anchor(Box<LastAnchor>),
 }
 
 /// What a job is answered.
@@ -49,6 +51,7 @@ pub(crate) enum Done {
     Run(Box<Answer>),
     Registry(Box<registry::Answer>),
     Renewed(Vec<(RunId, Renewed)>),
+    Anchored,
 }
 
 /// A job that is done but for the commit.
@@ -224,6 +227,10 @@ impl Writer<'_, '_> {
                 let registry = self.registry();
                 let renewed = self.tables.renew(&renew, &registry, now)?;
                 Ok(Outcome { result: Ok(Done::Renewed(renewed)), hint: None, registry: None })
+            }
+            Work::Anchor(last) => {
+                anchor::save(self.tables.db(), &last)?;
+                Ok(Outcome { result: Ok(Done::Anchored), hint: None, registry: None })
             }
         }
     }

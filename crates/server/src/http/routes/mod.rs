@@ -1,6 +1,7 @@
 //! The handlers, one file a noun: each takes a request apart, asks the service, and names the status of the answer.
 
 pub(super) mod approvals;
+pub(super) mod audit;
 pub(super) mod effects;
 pub(super) mod events;
 pub(super) mod jobs;

@@ -1,5 +1,6 @@
 //! Events: of one run in their order, and of all runs in order of commit.
 
+use protocol::audit::Chain;
 use protocol::event::Event;
 use protocol::id::RunId;
 use rusqlite::params;
@@ -62,6 +63,24 @@ impl Reader<'_> {
             }
         }
         Ok(page)
+    }
+
+    /// The last event of the run `n`.
+    pub(in crate::sqlite) fn last_event_of(self, n: i64, run: RunId) -> Result<Option<Event>, Fault> {
+        let sql = format!("SELECT {} FROM event e WHERE e.run = ?1 ORDER BY e.first DESC LIMIT 1", event::COLUMNS);
+        let mut statement = self.db.prepare_cached(&sql)?;
+        let mut rows = statement.query([n])?;
+        let Some(row) = rows.next()? else { return Ok(None) };
+        Ok(event::read(row, run)?.events.pop())
+    }
+
+    /// All chains of a run.
+    pub(crate) fn chain(self, id: RunId) -> Result<Option<Chain>, Fault> {
+        let Some(run) = self.run(id)? else { return Ok(None) };
+        let events = self.events(id, None, usize::MAX)?.unwrap_or_default();
+        let receipts = self.receipts(id)?.unwrap_or_default();
+        let journal = self.journal(id)?.unwrap_or_default();
+        Ok(Some(Chain { run, events, receipts, journal }))
     }
 
     /// The place of the last event of all: from here on only what is new.

@@ -111,7 +111,7 @@ CREATE INDEX run_deadline ON run (deadline) WHERE deadline IS NOT NULL AND finis
 -- Claims are found by it too: as many runs are active as workers have places.
 CREATE INDEX run_status ON run (status) WHERE status <> 9;
 
--- What stays of a run that was kept long enough, under the number that it had.
+-- What stays of a run that was kept long enough, in order of commit.
 CREATE TABLE removed (
     n INTEGER PRIMARY KEY,
     id BLOB NOT NULL UNIQUE,
@@ -324,4 +324,15 @@ CREATE TABLE blob (
     codec INTEGER NOT NULL,
     len INTEGER NOT NULL,
     bytes BLOB NOT NULL
+);
+
+-- The last anchor (C-276), one row: how far in `event` and `removed` it has seen, and the line that is exported, so that a
+-- crash between commit and export loses none.
+CREATE TABLE anchor (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    n INTEGER NOT NULL,
+    digest BLOB NOT NULL,
+    event INTEGER NOT NULL,
+    removed INTEGER NOT NULL,
+    line TEXT NOT NULL
 );
