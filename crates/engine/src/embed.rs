@@ -29,6 +29,7 @@ impl EngineConfig {
     /// no workflow yet.
     pub fn new(ledger: Ledger) -> EngineConfig {
         EngineConfig {
+            audit: None,
             image: Image::Missing { why: "this process has no guest image".to_owned() },
             connectors: Connectors::new(Surroundings::default()),
             resources: Vec::<Resource>::new(),
