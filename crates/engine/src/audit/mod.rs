@@ -9,7 +9,7 @@ mod key;
 mod verify;
 
 pub use key::{NoPublicKey, PublicKey};
-pub use verify::{Compared, Gone, Verified, evidence};
+pub use verify::{Compared, Gone, Runs, Verified, evidence};
 
 use crate::inner::Inner;
 use export::Export;

@@ -10,7 +10,6 @@ use protocol::code::Code;
 use protocol::command::Caller;
 use protocol::id::RunId;
 use protocol::time::Time;
-use std::collections::HashMap;
 use store::{Cursor, ReadError, RunFilter};
 
 /// What was verified.
@@ -31,6 +30,8 @@ pub struct Compared {
     /// Runs whose last anchored head is in the ledger, or which were removed and are said to be.
     pub runs: u64,
     pub broken: Option<Break>,
+    /// The run after which to go on, if there is more.
+    pub next: Option<RunId>,
 }
 
 /// When a run that is not in the ledger any more may have been removed.
@@ -40,6 +41,24 @@ pub enum Gone {
     Told,
     /// None does: after the last one only.
     After(Time),
+}
+
+/// Which runs of an export to look at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Runs {
+    All,
+    One(RunId),
+    After(RunId),
+}
+
+impl Runs {
+    fn has(self, run: RunId) -> bool {
+        match self {
+            Runs::All => true,
+            Runs::One(one) => run == one,
+            Runs::After(last) => run > last,
+        }
+    }
 }
 
 /// Reads the lines of an export, with the key that they have to be signed with.
@@ -95,8 +114,9 @@ impl Engine {
         Ok(Verified { runs: 1, events: chain.events.len() as u64, broken, next: None })
     }
 
-    /// The ledger against its own export; `None` is that nothing was exported (C-280).
-    pub async fn verify_export(&self, only: Option<RunId>) -> Result<Option<Compared>, Failure> {
+    /// The ledger against its own export, the next runs of it in the order of their ids; `None` is that nothing was exported
+    /// (C-280).
+    pub async fn verify_export(&self, runs: Runs, limit: usize) -> Result<Option<Compared>, Failure> {
         let Some(audit) = &self.inner.audit else { return Ok(None) };
         let Some(read) = audit.read().await? else { return Ok(None) };
         let mut compared = Compared { anchors: read.0, ..Compared::default() };
@@ -110,11 +130,13 @@ impl Engine {
         }
         let until = evidence.last.map_or(Time::EPOCH, |(_, _, at)| at);
         let Evidence { heads, removed, .. } = evidence;
-        let heads: HashMap<RunId, Anchored> =
-            heads.into_iter().filter(|(run, _)| only.is_none_or(|only| only == *run)).collect();
-        let mut sorted: Vec<(RunId, Anchored)> = heads.into_iter().collect();
-        sorted.sort_unstable_by_key(|(run, _)| *run);
-        for (run, anchored) in sorted {
+        let mut wanted: Vec<(RunId, Anchored)> = heads.into_iter().filter(|(run, _)| runs.has(*run)).collect();
+        wanted.sort_unstable_by_key(|(run, _)| *run);
+        if wanted.len() > limit {
+            wanted.truncate(limit);
+            compared.next = wanted.last().map(|(run, _)| *run);
+        }
+        for (run, anchored) in wanted {
             let gone = if removed.contains(&run) { Gone::Told } else { Gone::After(until) };
             compared.broken = self.compare(run, anchored, gone).await?;
             if compared.broken.is_some() {

@@ -4,6 +4,7 @@ use axum::Router;
 use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::routing::{get, post};
+use engine::audit::AuditConfig;
 use engine::tools::{Connectors, Surroundings};
 use engine::workflow::Workflows;
 use engine::{
@@ -64,6 +65,8 @@ pub(crate) struct Setting {
     pub(crate) workflows: Workflows,
     /// Whether anybody hears of commits.
     pub(crate) hints: bool,
+    /// Whether anchors are made.
+    pub(crate) anchors: bool,
 }
 
 impl Default for Setting {
@@ -80,6 +83,7 @@ impl Default for Setting {
             migrators: Migrators::default(),
             workflows: Workflows::default(),
             hints: true,
+            anchors: false,
         }
     }
 }
@@ -297,6 +301,11 @@ impl Desk {
         found.expect("just found")
     }
 
+    /// Where anchors go.
+    pub(crate) fn export(&self) -> std::path::PathBuf {
+        self.folder.path().join(EXPORT)
+    }
+
     /// Registers and starts a program, and does not wait for it.
     pub(crate) async fn begin(&self, source: &str, input: &str) -> RunId {
         self.register(source).await.expect("registered");
@@ -310,6 +319,9 @@ impl Desk {
         String::from_utf8(bytes).expect("JSON")
     }
 }
+
+/// The export in a desk's folder.
+const EXPORT: &str = "anchors/export.ndjson";
 
 /// An engine on a clock that a test moves, and looks at often.
 pub(crate) fn manual() -> (Setting, Arc<AtomicI64>) {
@@ -343,8 +355,9 @@ async fn try_start(folder: &tempfile::TempDir, setting: Setting) -> Result<Engin
         ..StoreConfig::new(folder.path().join(LEDGER))
     };
     let ledger = Ledger::open(store).expect("a ledger");
+    let audit = AuditConfig { export: folder.path().join(EXPORT), key: folder.path().join("key") };
     let config = EngineConfig {
-        audit: None,
+        audit: setting.anchors.then_some(audit),
         ledger,
         image: setting.image,
         connectors: Connectors::new(Surroundings::default()),

@@ -9,7 +9,7 @@ use super::{Service, invalid};
 use api::audit::{AuditHead, Broken, ClaimedHead, CompareRequest, VerifyAnswer, VerifyRequest};
 use api::run::ActionRequest;
 use api::{Json, Tail};
-use engine::audit::{Gone, Verified};
+use engine::audit::{Gone, Runs, Verified};
 use protocol::audit::Anchored;
 use protocol::code::Code;
 use protocol::command::Caller;
@@ -21,8 +21,10 @@ use protocol::run::Head;
 const PAGE: usize = 200;
 /// Heads of one request.
 const HEADS: usize = 1_000;
-/// The cursor after the last run.
-const EXPORT: &str = "export";
+/// Runs of the export in one answer. The whole export is read for each, so it is a longer one.
+const EXPORTED: usize = 20_000;
+/// What the cursors after the last run begin with.
+const EXPORT: &str = "export:";
 
 impl Service {
     pub async fn audit_head(&self, by: &Caller) -> Answer<AuditHead> {
@@ -83,8 +85,13 @@ impl Service {
             return self.verify_one(by, run).await;
         }
         self.audits_all(by)?;
-        if request.cursor.as_deref() == Some(EXPORT) {
-            return self.verify_export(by, None).await;
+        let exported = request.cursor.as_deref().and_then(|cursor| cursor.strip_prefix(EXPORT));
+        if let Some(last) = exported {
+            let runs = match last {
+                "" => Runs::All,
+                run => Runs::After(run.parse().map_err(|_| invalid("field `cursor`: it is not one of these answers"))?),
+            };
+            return self.verify_export(by, runs).await;
         }
         let verified = self.engine.verify_runs(request.cursor.as_deref(), PAGE).await;
         let verified = verified.map_err(|failure| told(failure, by))?;
@@ -105,18 +112,20 @@ impl Service {
         if verified.broken.is_some() {
             return Ok(verified);
         }
-        let export = self.verify_export(by, Some(run)).await?;
+        let export = self.verify_export(by, Runs::One(run)).await?;
         if verified.runs == 0 && export.anchored == 0 && export.broken.is_none() {
             return Err(not_found());
         }
         Ok(VerifyAnswer { runs: verified.runs, events: verified.events, ..export })
     }
 
-    async fn verify_export(&self, by: &Caller, only: Option<RunId>) -> Answer<VerifyAnswer> {
-        let compared = self.engine.verify_export(only).await.map_err(|failure| told(failure, by))?;
+    async fn verify_export(&self, by: &Caller, runs: Runs) -> Answer<VerifyAnswer> {
+        let compared = self.engine.verify_export(runs, EXPORTED).await.map_err(|failure| told(failure, by))?;
         let Some(compared) = compared else { return Ok(VerifyAnswer { anchors: Some(0), ..VerifyAnswer::default() }) };
         let broken = compared.broken.as_ref().map(Broken::from);
-        Ok(VerifyAnswer { anchors: Some(compared.anchors), anchored: compared.runs, broken, ..VerifyAnswer::default() })
+        let next_cursor = compared.next.filter(|_| broken.is_none()).map(|run| format!("{EXPORT}{run}"));
+        let (anchors, anchored) = (Some(compared.anchors), compared.runs);
+        Ok(VerifyAnswer { anchors, anchored, broken, next_cursor, ..VerifyAnswer::default() })
     }
 
     /// Compares the ledger with what an export elsewhere says of it.
