@@ -236,6 +236,15 @@ pub struct Ask {
     pub form: Option<crate::run::Body>,
     pub unrenderable: bool,
     pub operands: Vec<(String, Digest)>,
+    pub member: Option<Member>,
+}
+
+/// A gate among the things that one call waits for (W-124). It is asked with arguments of its own, and the call has no
+/// question that would be about the call itself.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Member {
+    pub tool: crate::call::ToolRef,
+    pub arguments: crate::run::Body,
 }
 
 /// A timer to open, for a call among the entries.

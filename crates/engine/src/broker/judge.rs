@@ -20,7 +20,7 @@ pub(crate) enum Judged {
     Allowed,
     /// A person decides first.
     Ask(Box<Wanted>),
-    /// It waits for a signal or a time.
+    /// It waits for signals, times and gates.
     Waits(Vec<Awaits>),
     /// It hands a job over.
     Delegates(Box<Delegated>),
@@ -133,6 +133,17 @@ fn fixed(hop: &Hop, tool: &PinnedTool, asked: &Canonical) -> Result<Canonical, J
     tool.input.check(&arguments).map_err(|v| invalid(format!("`{}` ({}): {}", v.pointer, v.keyword, v.message)))?;
     hop.inner.connectors.fit(&tool.spec, &tool.grant, &arguments).map_err(|unfit| invalid(unfit.to_string()))?;
     Ok(arguments)
+}
+
+/// What is to happen with a gate among the things that a call waits for: it is judged like a gate of its own.
+pub(crate) fn judge_gate(hop: &Hop, arguments: &Canonical) -> Judged {
+    let Some(tool) = hop.pinned.tools.get(builtin::GATE) else {
+        return Judged::denied(Code::ToolNotInPlan, format!("{} is not offered to this run", builtin::GATE));
+    };
+    match authority(hop, tool) {
+        Ok(()) => by_policy(hop, tool, arguments),
+        Err((code, detail)) => Judged::denied(code, detail),
+    }
 }
 
 /// Step 11: the strictest of policy, the tool's own rule and what the guest asks for.

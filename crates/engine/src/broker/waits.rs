@@ -15,6 +15,8 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 pub(crate) enum Wanted {
     Timer(Due),
+    /// A question to people, with the arguments of `stasis.gate`.
+    Gate(Canonical),
     /// With a limit it waits for a timer too.
     Signal(Arc<Awaited>, Option<Duration>),
 }
@@ -32,14 +34,17 @@ fn first(arguments: &Value) -> Result<Vec<Wanted>, String> {
     let waits = arguments.get("waits").and_then(Value::as_array).unwrap_or_default();
     let one = |wait: &Value| {
         let tool = wait.get("tool").and_then(Value::as_str).unwrap_or_default();
-        let known = builtin::spec(tool).filter(|_| matches!(tool, builtin::SLEEP | builtin::SIGNAL));
-        let spec =
-            known.ok_or_else(|| format!("`first` waits for signals and timers in this version, not for {tool}"))?;
+        let known = builtin::spec(tool).filter(|_| matches!(tool, builtin::GATE | builtin::SLEEP | builtin::SIGNAL));
+        let spec = known
+            .ok_or_else(|| format!("`first` waits for gates, signals and timers in this version, not for {tool}"))?;
         let arguments = wait.get("arguments").ok_or("`arguments` is an object")?;
         let text = arguments.canonical().map_err(|fault| fault.to_string())?;
         let schema = Schema::compile(&spec.input_schema).map_err(|fault| fault.to_string())?;
         schema.check(&text).map_err(|fault| format!("{tool}: `{}`: {}", fault.pointer, fault.message))?;
-        self::one(tool, arguments)
+        match tool {
+            builtin::GATE => Ok(Wanted::Gate(text)),
+            _ => self::one(tool, arguments),
+        }
     };
     waits.iter().map(one).collect()
 }

@@ -45,32 +45,55 @@ pub(super) async fn ask(hop: &mut Hop, drive: &mut Drive, id: CallId, wanted: Bo
             return Ok(());
         }
     };
-    if let Err(nobody) = broker::decider(hop, &wanted.obligation) {
-        deny(hop, id, Code::NoApprover, &nobody, None::<()>);
+    if let Err(refused) = may_ask(hop, &wanted).await {
+        refused.deny(hop, id);
         return Ok(());
     }
-    if let Err(full) = broker::room(hop).await {
-        deny(hop, id, Code::ApprovalUnavailable, &full.message, Some(full.detail));
-        return Ok(());
+    let ask = question(hop, id, *wanted);
+    let call = hop.call_mut(id);
+    call.approval = Some(ask.id);
+    call.state = State::Asked;
+    hop.pending.asks.push(Ask { operands, ..ask });
+    Ok(())
+}
+
+/// Why nobody is asked.
+pub(super) enum NotAsked {
+    Nobody(String),
+    Full(broker::Full),
+}
+
+impl NotAsked {
+    pub(super) fn deny(self, hop: &mut Hop, id: CallId) {
+        match self {
+            NotAsked::Nobody(message) => deny(hop, id, Code::NoApprover, &message, None::<()>),
+            NotAsked::Full(full) => deny(hop, id, Code::ApprovalUnavailable, &full.message, Some(full.detail)),
+        }
     }
-    let Wanted { kind, obligation, claim, form, unrenderable } = *wanted;
-    let ask = Ask {
+}
+
+/// Whether somebody could decide it, and there is room for one more (step 12).
+pub(super) async fn may_ask(hop: &Hop, wanted: &Wanted) -> Result<(), NotAsked> {
+    broker::decider(hop, &wanted.obligation).map_err(NotAsked::Nobody)?;
+    broker::room(hop).await.map_err(NotAsked::Full)
+}
+
+/// A question, still to be published.
+pub(super) fn question(hop: &mut Hop, call: CallId, wanted: Wanted) -> Ask {
+    let Wanted { kind, obligation, claim, form, unrenderable } = wanted;
+    Ask {
         id: hop.ids.mint(),
         wait: hop.ids.mint(),
-        call: id,
+        call,
         kind,
         obligation: obligation.into(),
         policy: hop.inner.ledger.registry().policy_version,
         claim: claim.map(|text| hop.keep(text.as_bytes())),
         form: form.map(|form| hop.keep(form.as_bytes())),
         unrenderable,
-        operands,
-    };
-    let call = hop.call_mut(id);
-    call.approval = Some(ask.id);
-    call.state = State::Asked;
-    hop.pending.asks.push(ask);
-    Ok(())
+        operands: Vec::new(),
+        member: None,
+    }
 }
 
 /// Whether the tool of this call has arguments that name content.

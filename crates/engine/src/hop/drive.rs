@@ -257,7 +257,7 @@ async fn entered_step(hop: &mut Hop, drive: &mut Drive, id: CallId) -> Result<()
             Ok(())
         }
         Judged::Waits(wants) => {
-            waits::open(hop, id, wants);
+            waits::open(hop, id, wants).await;
             Ok(())
         }
         Judged::Delegates(job) => {
@@ -278,43 +278,49 @@ async fn asked_step(hop: &mut Hop, drive: &mut Drive, id: CallId) -> Result<(), 
             Some(_) => Ok(()),
         };
     };
-    let gate = approval.kind() == Kind::Gate;
-    let fails = approval.obligation.on_expiry == OnExpiry::Fail;
-    let verdict = verdict(hop, approval.id).await?;
-    match hop.approvals[&verdict.id].status.clone() {
-        approval::Status::Pending => Ok(()),
-        approval::Status::Approved { .. } if gate => {
-            let result = protocol::json::to_canonical(&verdict.told).expect("a decision is texts");
+    let (approval, gate) = (approval.id, approval.kind() == Kind::Gate);
+    match answered(hop, approval).await? {
+        Answered::Open => Ok(()),
+        Answered::Yes(told) if gate => {
+            let result = protocol::json::to_canonical(&told).expect("a decision is texts");
             succeed(hop, id, &result, Applied::No, None);
             Ok(())
         }
-        approval::Status::Approved { .. } => gate::start(hop, drive, id).await,
-        approval::Status::Rejected { .. } => {
-            deny(hop, id, Code::ApprovalRejected, "a person said no", Some(verdict.told));
-            Ok(())
-        }
-        approval::Status::Expired { .. } if fails => {
-            Err(Out::fail(Code::ApprovalExpired, Code::ApprovalExpired.as_str()))
-        }
-        approval::Status::Expired { .. } => {
-            deny(hop, id, Code::ApprovalExpired, "nobody decided in time", Some(verdict.told));
-            Ok(())
-        }
-        approval::Status::Cancelled { by, .. } => {
-            deny(hop, id, Code::ApprovalCancelled, &format!("withdrawn by {by}"), None::<()>);
+        Answered::Yes(_) => gate::start(hop, drive, id).await,
+        Answered::No { code, message, told } => {
+            deny(hop, id, code, &message, told);
             Ok(())
         }
     }
 }
 
-struct Verdict {
-    id: protocol::id::ApprovalId,
-    told: Told,
+/// What became of a question.
+pub(super) enum Answered {
+    Open,
+    Yes(Told),
+    No { code: Code, message: String, told: Option<Told> },
+}
+
+/// Reads the verdict from its row. A question whose expiry fails the run does that (C-191).
+pub(super) async fn answered(hop: &mut Hop, id: protocol::id::ApprovalId) -> Result<Answered, Out> {
+    let fails = hop.approvals[&id].obligation.on_expiry == OnExpiry::Fail;
+    let told = told(hop, id).await?;
+    let no = |code, message: &str, told| Answered::No { code, message: message.to_owned(), told };
+    Ok(match &hop.approvals[&id].status {
+        approval::Status::Pending => Answered::Open,
+        approval::Status::Approved { .. } => Answered::Yes(told),
+        approval::Status::Rejected { .. } => no(Code::ApprovalRejected, "a person said no", Some(told)),
+        approval::Status::Expired { .. } if fails => {
+            return Err(Out::fail(Code::ApprovalExpired, Code::ApprovalExpired.as_str()));
+        }
+        approval::Status::Expired { .. } => no(Code::ApprovalExpired, "nobody decided in time", Some(told)),
+        approval::Status::Cancelled { by, .. } => no(Code::ApprovalCancelled, &format!("withdrawn by {by}"), None),
+    })
 }
 
 /// What a program is told of a decision (W-263).
 #[derive(Serialize)]
-struct Told {
+pub(super) struct Told {
     status: &'static str,
     by: Vec<String>,
     reason: Option<String>,
@@ -322,7 +328,7 @@ struct Told {
     at: Option<protocol::time::Time>,
 }
 
-async fn verdict(hop: &mut Hop, id: protocol::id::ApprovalId) -> Result<Verdict, Out> {
+async fn told(hop: &mut Hop, id: protocol::id::ApprovalId) -> Result<Told, Out> {
     let approval = hop.approvals[&id].clone();
     let mut by = Vec::new();
     let mut reason = None;
@@ -340,8 +346,7 @@ async fn verdict(hop: &mut Hop, id: protocol::id::ApprovalId) -> Result<Verdict,
         Some(body) => Canonical::from_stored(&hop.body(body.digest).await?),
         None => None,
     };
-    let told = Told { status: approval.status.as_str(), by, reason, answer, at: approval.decided_at() };
-    Ok(Verdict { id, told })
+    Ok(Told { status: approval.status.as_str(), by, reason, answer, at: approval.decided_at() })
 }
 
 /// The arguments of a call, by digest.

@@ -1,31 +1,44 @@
-//! Calls that wait for a signal, a time or a job: opening their waits, and what their program gets (W-121 to W-124, W-134).
+//! Calls that wait for signals, times, gates and jobs: opening their waits, and what their program gets (W-121 to W-124,
+//! W-134).
 //!
 //! Invariant: all waits of one call open in one commit, and the one that ends first closed the others in its own.
 
+use super::ask::{may_ask, question};
+use super::drive::{Answered, answered};
 use super::jobs;
 use super::outcome::{deny, succeed};
 use super::state::{Hop, Out};
-use crate::broker::{Awaits, room_for_waits, wanted};
+use crate::broker::{Awaits, Judged, judge_gate, room_for_waits, wanted};
 use protocol::builtin;
-use protocol::call::{Applied, State};
+use protocol::call::{Applied, State, ToolRef};
 use protocol::code::Code;
-use protocol::command::{AwaitSignal, Due, Timer};
-use protocol::id::CallId;
+use protocol::command::{Ask, AwaitSignal, Due, Member, Timer};
+use protocol::id::{ApprovalId, CallId};
 use protocol::json::Canonical;
 use protocol::time::Time;
 use protocol::wait::{Owner, Wait};
 use serde::Serialize;
 use std::time::Duration;
 
-/// Makes the waits of a call; they are opened with the next commit. A call for which there is no room is denied.
-pub(super) fn open(hop: &mut Hop, call: CallId, wants: Vec<Awaits>) {
+/// Makes the waits of a call; they are opened with the next commit. A call for which there is no room is denied, and so is
+/// one of whose gates nobody may be asked: none of them is published then.
+pub(super) async fn open(hop: &mut Hop, call: CallId, wants: Vec<Awaits>) {
     let limits = wants.iter().filter(|want| matches!(want, Awaits::Signal(_, Some(_)))).count();
     if let Err(full) = room_for_waits(hop, wants.len() + limits) {
         deny(hop, call, Code::LimitExceeded, &full, None::<()>);
         return;
     }
+    let asked = hop.pending.asks.len();
+    for want in wants.iter() {
+        let Awaits::Gate(arguments) = want else { continue };
+        if !ask(hop, call, arguments).await {
+            hop.pending.asks.truncate(asked);
+            return;
+        }
+    }
     for want in wants {
         let due = match want {
+            Awaits::Gate(_) => continue,
             Awaits::Timer(due) => Some(due),
             Awaits::Signal(awaited, limit) => {
                 let wait = hop.ids.mint();
@@ -41,13 +54,36 @@ pub(super) fn open(hop: &mut Hop, call: CallId, wants: Vec<Awaits>) {
     hop.call_mut(call).state = State::Asked;
 }
 
+/// Asks one gate of the call, by the rules of any gate; false if the call is denied for it.
+async fn ask(hop: &mut Hop, call: CallId, arguments: &Canonical) -> bool {
+    let wanted = match judge_gate(hop, arguments) {
+        Judged::Ask(wanted) => wanted,
+        Judged::Denied { code, message } => {
+            deny(hop, call, code, &message, None::<()>);
+            return false;
+        }
+        Judged::Allowed | Judged::Waits(_) | Judged::Delegates(_) => unreachable!("a gate always asks (C-132)"),
+    };
+    if let Err(refused) = may_ask(hop, &wanted).await {
+        refused.deny(hop, call);
+        return false;
+    }
+    let spec = builtin::spec(builtin::GATE).expect("built in");
+    let tool = ToolRef { name: spec.name.clone(), version: spec.version.clone(), digest: spec.digest() };
+    let member = Some(Member { tool, arguments: hop.keep(arguments.as_bytes()) });
+    let asked = question(hop, call, *wanted);
+    hop.pending.asks.push(Ask { member, ..asked });
+    true
+}
+
 /// What the call got: of its waits the one that ended is left.
 enum Got {
-    Payload(Canonical),
+    /// A signal's payload, or what people decided.
+    Value(Canonical),
     /// Its time has come.
     Time,
-    /// No signal came within its limit.
-    Late,
+    /// No signal came within its limit, or people said no.
+    No(Lost),
 }
 
 /// Ends a call one of whose waits has ended.
@@ -59,11 +95,16 @@ pub(super) async fn ended(hop: &mut Hop, id: CallId) -> Result<(), Out> {
     let (index, got) = match &wait.owner {
         Owner::Signal(awaited) => {
             let of = |want: &Awaits| matches!(want, Awaits::Signal(wanted, _) if wanted == awaited);
-            (wants.iter().position(of), Got::Payload(payload(hop, &wait).await?))
+            (wants.iter().position(of), Got::Value(payload(hop, &wait).await?))
         }
         Owner::Timer(_) => which(&wants, &wait),
         Owner::Job(job) => return jobs::ended(hop, id, *job).await,
-        Owner::Approval(_) => return Ok(()),
+        Owner::Approval(approval) => {
+            let asked = hop.approvals[approval].arguments.digest;
+            let of = |want: &Awaits| matches!(want, Awaits::Gate(arguments) if arguments.digest() == asked);
+            let Some(got) = verdict(hop, *approval).await? else { return Ok(()) };
+            (wants.iter().position(of), got)
+        }
     };
     if tool == builtin::FIRST {
         let result = Winner::of(index.unwrap_or_default(), got);
@@ -72,14 +113,24 @@ pub(super) async fn ended(hop: &mut Hop, id: CallId) -> Result<(), Out> {
         return Ok(());
     }
     match got {
-        Got::Payload(payload) => succeed(hop, id, &payload, Applied::No, None),
+        Got::Value(payload) => succeed(hop, id, &payload, Applied::No, None),
         Got::Time => succeed(hop, id, &Canonical::null(), Applied::No, None),
-        Got::Late => deny(hop, id, Code::WaitExpired, LATE, None::<()>),
+        Got::No(lost) => deny(hop, id, Code::WaitExpired, &lost.message, None::<()>),
     }
     Ok(())
 }
 
-const LATE: &str = "no signal came in time";
+/// What people decided of a gate, as a gate of its own would tell it; none while they may still.
+async fn verdict(hop: &mut Hop, approval: ApprovalId) -> Result<Option<Got>, Out> {
+    let text = |told| protocol::json::to_canonical(&told).expect("a decision is texts");
+    Ok(match answered(hop, approval).await? {
+        Answered::Open => None,
+        Answered::Yes(told) => Some(Got::Value(text(told))),
+        Answered::No { code, message, told } => {
+            Some(Got::No(Lost { code: code.as_str(), message, detail: told.map(text), applied: false }))
+        }
+    })
+}
 
 /// The timer that ended, by the time at which it was due.
 fn which(wants: &[Awaits], wait: &Wait) -> (Option<usize>, Got) {
@@ -91,9 +142,16 @@ fn which(wants: &[Awaits], wait: &Wait) -> (Option<usize>, Got) {
     let index = wants.iter().position(|want| match want {
         Awaits::Timer(of) => Some(due(of)) == wait.due_at,
         Awaits::Signal(_, limit) => limit.as_ref().map(at) == wait.due_at,
+        Awaits::Gate(_) => false,
     });
     let late = index.is_some_and(|index| matches!(wants[index], Awaits::Signal(..)));
-    (index, if late { Got::Late } else { Got::Time })
+    let lost = Lost {
+        code: Code::WaitExpired.as_str(),
+        message: "no signal came in time".to_owned(),
+        detail: None,
+        applied: false,
+    };
+    (index, if late { Got::No(lost) } else { Got::Time })
 }
 
 async fn payload(hop: &mut Hop, wait: &Wait) -> Result<Canonical, Out> {
@@ -117,20 +175,17 @@ struct Winner {
 #[derive(Serialize)]
 struct Lost {
     code: &'static str,
-    message: &'static str,
-    detail: Option<()>,
+    message: String,
+    detail: Option<Canonical>,
     applied: bool,
 }
 
 impl Winner {
     fn of(index: usize, got: Got) -> Winner {
         let (status, result, error) = match got {
-            Got::Payload(payload) => ("ok", Some(payload), None),
+            Got::Value(value) => ("ok", Some(value), None),
             Got::Time => ("ok", Some(Canonical::null()), None),
-            Got::Late => {
-                let lost = Lost { code: Code::WaitExpired.as_str(), message: LATE, detail: None, applied: false };
-                ("denied", None, Some(lost))
-            }
+            Got::No(lost) => ("denied", None, Some(lost)),
         };
         Winner { index, status, result, error }
     }

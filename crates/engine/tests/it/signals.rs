@@ -2,6 +2,7 @@
 
 use crate::desk::{Desk, Setting, eventually, local, manual};
 use engine::{Failure, SendSignal};
+use protocol::approval::Verdict;
 use protocol::code::Code;
 use protocol::command::Target;
 use protocol::id::RunId;
@@ -111,4 +112,45 @@ result = [stasis.first(*waits), stasis.first(*waits)]
     clock.fetch_add(Duration::from_secs(3_600).as_micros() as i64, Ordering::SeqCst);
     let run = desk.ended(run.id).await;
     assert_eq!(desk.result(&run).await, r#"[[1,"no"],[3,null]]"#); // W-124 W-134
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn people_and_signals_may_race_for_one_wait() {
+    let desk = Desk::open().await;
+    let source = "
+def waits(n):
+    gate, ask = stasis.gate.later(f'money {n}'), stasis.ask.later(f'law {n}')
+    return [gate, ask, stasis.signal.later('paid'), stasis.sleep.later('2h')]
+
+told = []
+for n in range(4):
+    try:
+        index, value = stasis.first(*waits(n))
+        told.append([index, getattr(value, 'status', value)])
+    except stasis.Rejected as error:
+        told.append([error.code, error.detail['by']])
+result = told
+";
+    let run = desk.run(source, "{}").await;
+    assert_eq!(run.status(), Status::AwaitingConsent); // R-183
+    let question = async |title: &str| {
+        let digest = canonicalize(format!(r#"{{"title":"{title}"}}"#).as_bytes()).expect("JSON").digest();
+        let mut found = None;
+        eventually(title, async || {
+            found = desk.pending(run.id).await.into_iter().find(|approval| approval.arguments.digest == digest);
+            found.is_some()
+        })
+        .await;
+        found.expect("just found").id
+    };
+    for (title, verdict) in [("law 0", Verdict::Approve), ("money 1", Verdict::Reject), ("law 2", Verdict::Reject)] {
+        let asked = question(title).await;
+        desk.decide(asked, verdict).await.expect("decided");
+    }
+    question("money 3").await;
+    send(&desk, run.id, "paid", "a", "7").await.expect("taken");
+    let run = desk.ended(run.id).await;
+    let told = r#"[[1,"approved"],["approval_rejected",["local"]],[1,"rejected"],[2,7]]"#;
+    assert_eq!(desk.result(&run).await, told); // W-124 W-120 W-134
+    assert!(desk.pending(run.id).await.is_empty()); // R-182
 }

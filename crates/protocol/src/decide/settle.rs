@@ -96,6 +96,7 @@ pub(super) fn ask(change: &mut Change, id: CallId, cx: &mut Cx<'_>) -> Result<()
         form: None,
         unrenderable: false,
         operands: Vec::new(),
+        member: None,
     };
     let wait = ask.wait;
     hop::publish(change, ask, cx)?;

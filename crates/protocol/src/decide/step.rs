@@ -369,8 +369,14 @@ pub(super) fn conclude_keeping_waits(change: &mut Change, id: CallId, outcome: O
     let hop = change.run().seq;
     let row = change.rows.calls.get(id).expect("concluded calls are loaded").clone();
     let settles = row.receipt;
-    if let Some(approval) = row.approval {
-        end_yes(change, approval, ending(change.rows.approvals.get(approval), outcome.status));
+    match row.approval {
+        Some(approval) => end_yes(change, approval, ending(change.rows.approvals.get(approval), outcome.status)),
+        // Its gates, if it waited for some (W-124).
+        None => {
+            for gate in change.rows.approvals.keys(|a| a.call == id && a.kind() == approval::Kind::Gate) {
+                end_yes(change, gate, approval::Ending::Delivered);
+            }
+        }
     }
     let facts = ReceiptFacts {
         hop,

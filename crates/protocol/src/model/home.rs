@@ -121,6 +121,7 @@ impl Home {
             form: None,
             unrenderable: false,
             operands: Vec::new(),
+            member: None,
         }
     }
 }

@@ -276,6 +276,7 @@ impl World {
             form: None,
             unrenderable: false,
             operands: Vec::new(),
+            member: None,
         }
     }
 

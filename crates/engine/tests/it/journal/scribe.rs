@@ -145,6 +145,7 @@ impl<'d> Scribe<'d> {
             form: None,
             unrenderable: false,
             operands: Vec::new(),
+            member: None,
         });
         self.blocked.push(call);
         self.waits.push(wait);

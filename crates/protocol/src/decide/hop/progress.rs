@@ -5,7 +5,7 @@
 use crate::approval::{self, Approval, Binding};
 use crate::call::{self, Applied, OutcomeStatus, State};
 use crate::code::Code;
-use crate::command::{Ask, AwaitSignal, Concluded, Conclusion, Progress};
+use crate::command::{Ask, AwaitSignal, Concluded, Conclusion, Member, Progress};
 use crate::decide::{Cx, job, settle, signal, step};
 use crate::event::{Facts, Kind};
 use crate::journal::{Entry, Row};
@@ -130,15 +130,26 @@ pub(in crate::decide) fn publish(change: &mut Change, ask: Ask, cx: &Cx<'_>) -> 
     // A call has one open question at a time: a second one could be answered otherwise than the first.
     let open =
         call.approval.and_then(|id| change.rows.approvals.get(id)).is_some_and(|a| a.is_pending() || a.is_open_yes());
-    let askable = match call.state {
-        State::Entered | State::Asked => !settles && !open && !has_ended(change, ask.call),
-        State::Ambiguous(_) => settles && call.settle.is_none(),
-        State::Dispatched(_) | State::Ended(_) => false,
+    let ended = has_ended(change, ask.call);
+    let askable = match (&call.state, &ask.member) {
+        (State::Entered | State::Asked, None) => !settles && !open && !ended,
+        (State::Entered | State::Asked, Some(_)) => {
+            ask.kind == approval::Kind::Gate && call.approval.is_none() && call.effect != Effect::Write
+        }
+        (State::Ambiguous(_), None) => settles && call.settle.is_none(),
+        (State::Ambiguous(_), Some(_)) | (State::Dispatched(_) | State::Ended(_), _) => false,
     };
     if !askable {
         return Err(Refusal::new(Code::AlreadyDispatched, format!("{} cannot be asked for", ask.call)));
     }
+    // A kept signal for one of its rivals came first, or a time.
+    if ask.member.is_some() && ended {
+        return Ok(());
+    }
     room_for_a_wait(change, Code::ApprovalUnavailable, cx)?;
+    let own = Member { tool: call.tool.clone(), arguments: call.arguments };
+    let (asked, member) = (ask.member.as_ref().map_or(call.asked, |m| m.arguments.digest), ask.member.is_some());
+    let Member { tool, arguments } = ask.member.unwrap_or(own);
     let (run, now) = (change.run(), change.now);
     let lease = (!settles).then(|| ask.obligation.lease.min(crate::limits::APPROVAL_LEASE_MAX));
     // C-194: an approval never outlives its run's deadline.
@@ -150,10 +161,10 @@ pub(in crate::decide) fn publish(change: &mut Change, ask: Ask, cx: &Cx<'_>) -> 
         hop: run.seq,
         call: call.identity.text(run.id),
         parent: None,
-        tool: call.tool.name.clone(),
-        tool_version: call.tool.version.clone(),
-        tool_digest: call.tool.digest,
-        arguments: call.arguments.digest,
+        tool: tool.name.clone(),
+        tool_version: tool.version,
+        tool_digest: tool.digest,
+        arguments: arguments.digest,
         revision: 1,
         operands: ask.operands,
         plan: run.plan,
@@ -171,8 +182,8 @@ pub(in crate::decide) fn publish(change: &mut Change, ask: Ask, cx: &Cx<'_>) -> 
         call: ask.call,
         binding_digest: binding.digest(),
         binding: Arc::new(binding),
-        arguments: call.arguments,
-        asked_arguments: call.asked,
+        arguments,
+        asked_arguments: asked,
         obligation: ask.obligation,
         claim: ask.claim,
         form: ask.form,
@@ -186,8 +197,8 @@ pub(in crate::decide) fn publish(change: &mut Change, ask: Ask, cx: &Cx<'_>) -> 
         .with("approval", ask.id)
         .with("kind", ask.kind.as_str())
         .with("call", ask.call)
-        .with("tool", &call.tool.name)
-        .with("arguments_digest", call.arguments.digest)
+        .with("tool", &tool.name)
+        .with("arguments_digest", arguments.digest)
         .maybe("expires_at", expires_at);
     let wait = Wait {
         id: ask.wait,
@@ -203,6 +214,8 @@ pub(in crate::decide) fn publish(change: &mut Change, ask: Ask, cx: &Cx<'_>) -> 
     let row = change.rows.calls.edit(ask.call).expect("found above");
     if settles {
         row.settle = Some(ask.id);
+    } else if member {
+        row.state = State::Asked;
     } else {
         row.rounds += u8::from(row.approval.is_some());
         row.approval = Some(ask.id);
@@ -219,10 +232,11 @@ fn room_for_a_wait(change: &Change, code: Code, cx: &Cx<'_>) -> Result<(), Refus
     if open < allowed { Ok(()) } else { Err(Refusal::new(code, detail())) }
 }
 
-/// Whether a signal or a time has ended the call's waiting already. A question that is asked anew has its old wait still.
-fn has_ended(change: &Change, call: crate::id::CallId) -> bool {
-    let told = |wait: &&Wait| wait.call == call && wait.is_ended() && !matches!(wait.owner, Owner::Approval(_));
-    change.rows.waits.iter().any(|wait| told(&wait))
+/// Whether one of the call's waits has ended already. A question that is asked anew has its old wait still.
+fn has_ended(change: &Change, id: crate::id::CallId) -> bool {
+    let question = change.rows.calls.get(id).and_then(|call| call.approval).map(Owner::Approval);
+    let mut of_call = change.rows.waits.iter().filter(|wait| wait.call == id);
+    of_call.any(|wait| wait.is_ended() && Some(&wait.owner) != question.as_ref())
 }
 
 /// Whether a signal or a time may be waited for by this call: all its waits open together, its question last. The

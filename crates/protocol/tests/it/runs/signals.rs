@@ -1,10 +1,12 @@
 //! Signals and timers: what is kept, what is taken, and by whom (runs.md section 10).
 
-use crate::world::{World, caller, ok, person};
-use protocol::call::RecoveryClass;
+use crate::world::{World, args, caller, obligation, ok, person};
+use protocol::approval::{self, Verdict};
+use protocol::call::{RecoveryClass, ToolRef};
 use protocol::code::Code;
-use protocol::command::{Act, Answer, AwaitSignal, Command, Due, Progress, Target, Timer};
-use protocol::id::WaitId;
+use protocol::command::{Act, Answer, Ask, AwaitSignal, Command, Due, Member, Progress, Target, Timer};
+use protocol::digest::Digest;
+use protocol::id::{CallId, WaitId};
 use protocol::journal::Entry;
 use protocol::limits::{KEPT_SIGNAL_BYTES, KEPT_SIGNALS};
 use protocol::principal::{Principal, Right, Rights};
@@ -238,6 +240,63 @@ fn a_signal_is_no_leave_for_an_effect() {
     world.record(Progress { entries, signals, ..Progress::default() }).expect("it waits");
     world.send("paid", "a", "1").expect("taken");
     assert_eq!(code(world.end(id, ok())), Code::NotDispatched); // C-88
+}
+
+/// A call that waits for two gates and a signal; the gates, and the signal's wait.
+fn two_gates_and_a_signal(world: &mut World) -> (CallId, [Ask; 2], WaitId) {
+    let call = world.call(Effect::Read, RecoveryClass::Retry);
+    let mut gate = |title: &str| {
+        let arguments = args(title);
+        let tool = ToolRef { name: "stasis.gate".to_owned(), version: "1".to_owned(), digest: Digest::of("gate") };
+        let member = Some(Member { tool, arguments: arguments.body });
+        Ask { kind: approval::Kind::Gate, member, ..world.ask(&call, obligation()) }
+    };
+    let asks = [gate(r#"{"title":"money"}"#), gate(r#"{"title":"law"}"#)];
+    let (id, wait) = (call.id, world.mint());
+    let awaited = Awaited { name: "paid".to_owned(), schema: None };
+    let progress = Progress {
+        entries: vec![Entry::Call(Box::new(call))],
+        signals: vec![AwaitSignal { wait, call: id, awaited: awaited.into() }],
+        asks: asks.to_vec(),
+        bodies: vec![args(r#"{"title":"money"}"#), args(r#"{"title":"law"}"#)],
+        ..Progress::default()
+    };
+    world.record(progress).expect("it waits");
+    (id, asks, wait)
+}
+
+#[test]
+fn of_several_gates_and_a_signal_the_first_to_end_closes_the_others() {
+    for winner in 0..3 {
+        let mut world = World::running();
+        let (call, [money, law], wait) = two_gates_and_a_signal(&mut world);
+        assert_eq!(world.approvals[&law.id].binding.arguments, args(r#"{"title":"law"}"#).body.digest); // C-136
+        world.park().expect("parked");
+        assert_eq!(world.status(), Status::AwaitingConsent); // R-183
+        match winner {
+            0 => drop(world.verdict("ana", money.id, Verdict::Approve).expect("approved")),
+            1 => drop(world.verdict("ana", law.id, Verdict::Reject).expect("rejected")),
+            _ => drop(world.send("paid", "a", "1").expect("taken")),
+        }
+        assert!(world.is_at(Status::Queued, 1)); // R-182
+        let left = world.rows().waits.keys(|_| true);
+        assert_eq!(left, [[money.wait, law.wait, wait][winner]]); // R-182 W-134
+        let closed = |id| matches!(world.approvals[&id].status, approval::Status::Cancelled { .. });
+        assert_eq!([closed(money.id), closed(law.id)], [winner != 0, winner != 1]); // R-182
+        for loser in [&money, &law].into_iter().enumerate().filter(|(n, _)| *n != winner).map(|(_, ask)| ask.id) {
+            assert_eq!(code(world.verdict("ana", loser, Verdict::Approve)), Code::ApprovalCancelled); // W-134
+        }
+        world.claim(2).expect("claimed");
+        world.end(call, ok()).expect("the hop took it");
+        assert!(world.rows().approvals.iter().next().is_none()); // C-156: the yes is delivered
+        world.finish().expect("done");
+    }
+    // What was there already came first: nobody is asked.
+    let mut world = World::running();
+    world.send("paid", "a", "1").expect("kept");
+    let (_, [money, law], wait) = two_gates_and_a_signal(&mut world);
+    assert_eq!(outcome(&world, wait).as_deref(), Some("1")); // R-234
+    assert!(!world.approvals.contains_key(&money.id) && !world.approvals.contains_key(&law.id)); // R-243
 }
 
 #[test]

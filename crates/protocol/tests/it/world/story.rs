@@ -403,6 +403,7 @@ impl World {
             form: None,
             unrenderable: false,
             operands: Vec::new(),
+            member: None,
         }
     }
 
