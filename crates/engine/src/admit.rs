@@ -1,5 +1,6 @@
 //! Starting a run: what the request says is checked and pinned, then admitted in one commit (runs.md section 3).
 
+use crate::failpoint;
 use crate::failure::Failure;
 use crate::inner::Inner;
 use crate::pinned::{self, PinError};
@@ -87,7 +88,10 @@ pub(crate) async fn start(inner: &Inner, by: Caller, request: StartRun) -> Resul
         max_queued: inner.settings.max_queued,
         taker: inner.crew.taker(inner),
     };
-    match inner.ledger.transact(Command::Admit(Box::new(admit))).await? {
+    failpoint::hit("admit.before");
+    let answer = inner.ledger.transact(Command::Admit(Box::new(admit))).await?;
+    failpoint::hit("admit.after");
+    match answer {
         Answer::Admitted { run, created } => Ok(Started { run: *run, created }),
         other => unreachable!("an admission is answered with its run: {other:?}"),
     }

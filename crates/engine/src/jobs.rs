@@ -4,6 +4,7 @@
 //! gets a job is decided in its commit all the same.
 
 use crate::engine::Engine;
+use crate::failpoint;
 use crate::failure::Failure;
 use crate::worker;
 use protocol::code::Code;
@@ -70,7 +71,10 @@ impl Engine {
     pub async fn job(&self, by: Caller, job: JobId, act: JobAct) -> Result<(Run, Job, bool), Failure> {
         let taker = self.inner.crew.taker(&self.inner);
         let command = JobCommand { by, job, act, taker };
-        match self.inner.ledger.transact(Command::Job(Box::new(command))).await? {
+        failpoint::hit("job.before");
+        let answer = self.inner.ledger.transact(Command::Job(Box::new(command))).await?;
+        failpoint::hit("job.after");
+        match answer {
             Answer::Job { run, job, changed } => {
                 worker::adopt(&self.inner, &run);
                 Ok((*run, *job, changed))

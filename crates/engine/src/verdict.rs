@@ -1,6 +1,7 @@
 //! Bringing a verdict to its decision: bytes are parsed and judged by the immutable tool spec here, everything that can
 //! change is judged in the transaction (calls.md section 10.3).
 
+use crate::failpoint;
 use crate::failure::Failure;
 use crate::inner::Inner;
 use crate::tools::{Content, Grant};
@@ -53,7 +54,10 @@ pub(crate) async fn decide(inner: &Inner, by: Caller, request: DecideRequest) ->
         unrenderable: request.unrenderable,
         taker: inner.crew.taker(inner),
     };
-    match inner.ledger.transact(Command::Decide(Box::new(decide))).await? {
+    failpoint::hit("decide.before");
+    let answer = inner.ledger.transact(Command::Decide(Box::new(decide))).await?;
+    failpoint::hit("decide.after");
+    match answer {
         Answer::Decided(decided) => Ok(*decided),
         other => unreachable!("a decision is answered with its approval: {other:?}"),
     }

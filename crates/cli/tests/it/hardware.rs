@@ -1,16 +1,9 @@
 //! The gpu-wait example: two models that do not fit together, and two runs that need one each.
 
 use crate::home::{Home, text};
-use crate::servers::{Server, until};
+use crate::servers::{Server, free_port, until};
 use serde_json::Value;
-use std::net::TcpListener;
 use std::path::Path;
-
-/// Ports that were free just now.
-fn free_ports() -> [u16; 2] {
-    let taken = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").expect("a port"));
-    taken.map(|listener| listener.local_addr().expect("an address").port())
-}
 
 /// A folder with the example, whose models load in a second.
 fn example() -> Home {
@@ -20,7 +13,7 @@ fn example() -> Home {
     for name in ["ask.py", "model.py"] {
         home.write(name, &read(name));
     }
-    let [small, large] = free_ports().map(|port| port.to_string());
+    let [small, large] = [(); 2].map(|()| free_port().to_string());
     let quick = ["\"--load\", \"3\"", "\"--load\", \"5\""];
     let config = read("stasis.toml").replace("8081", &small).replace("8082", &large);
     home.write("stasis.toml", &quick.iter().fold(config, |config, slow| config.replace(slow, "\"--load\", \"1\"")));

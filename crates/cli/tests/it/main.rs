@@ -17,6 +17,7 @@ mod payments;
 mod people;
 mod processes;
 mod programs;
+mod receipt;
 mod secrets;
 mod servers;
 mod signals;

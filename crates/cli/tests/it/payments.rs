@@ -10,6 +10,7 @@ const TOKEN: &str = "a-token-of-the-test";
 
 pub(crate) struct Payments {
     child: Child,
+    port: u16,
     ledger: PathBuf,
 }
 
@@ -34,13 +35,15 @@ impl Payments {
         let ready: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error} in {line:?}"));
         home.write("refund.py", &read("refund.py"));
         home.write("order.json", &read("order.json"));
-        home.write(
-            "stasis.toml",
-            &read("stasis.toml").replace("127.0.0.1:9100", &format!("127.0.0.1:{}", ready["port"])),
-        );
+        let port = ready["port"].as_u64().and_then(|port| u16::try_from(port).ok()).expect("a port");
+        home.write("stasis.toml", &read("stasis.toml").replace("127.0.0.1:9100", &format!("127.0.0.1:{port}")));
         home.env("PAY_TOKEN", TOKEN);
         let ledger = home.path().join("payments.jsonl");
-        Payments { child, ledger }
+        Payments { child, port, ledger }
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.port
     }
 
     /// The refunds that are on disk.

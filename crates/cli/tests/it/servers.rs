@@ -5,6 +5,7 @@ use crate::home::{Home, text};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -18,6 +19,12 @@ pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
         assert!(start.elapsed() < PATIENCE, "waited for long: {what}");
         std::thread::park_timeout(Duration::from_millis(20));
     }
+}
+
+/// A port that nobody listens at now.
+pub(crate) fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.local_addr().expect("an address").port()
 }
 
 pub(crate) struct Server {
@@ -34,13 +41,28 @@ impl Server {
     }
 
     /// Starts what was made ready.
-    fn of(mut command: Command) -> Server {
+    fn of(command: Command) -> Server {
+        Server::if_up(command).expect("it was not killed")
+    }
+
+    /// Starts what was made ready; none if it was killed before it said where it is.
+    pub(crate) fn if_up(mut command: Command) -> Option<Server> {
         let mut child = command.stdout(Stdio::piped()).spawn().expect("the binary starts");
         let mut rest = BufReader::new(child.stdout.take().expect("stdout is a pipe"));
         let mut line = String::new();
         rest.read_line(&mut line).expect("the server says where it is");
+        if line.is_empty() {
+            let ended = child.wait().expect("a child can be waited for");
+            assert_eq!(ended.signal(), Some(9), "the server ended by itself");
+            return None;
+        }
         let up = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error} in {line:?}"));
-        Server { child, up, _rest: rest }
+        Some(Server { child, up, _rest: rest })
+    }
+
+    /// Whether it ended by SIGKILL; it has ended, or is about to.
+    pub(crate) fn was_killed(&mut self) -> bool {
+        self.child.wait().expect("a child can be waited for").signal() == Some(9)
     }
 
     pub(crate) fn id(&self) -> u32 {

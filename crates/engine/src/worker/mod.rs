@@ -9,6 +9,7 @@ mod renew;
 pub(crate) use crew::{Crew, Live, Stop, Waiting};
 pub(crate) use renew::Renewer;
 
+use crate::failpoint;
 use crate::hop;
 use crate::inner::Inner;
 use futures_util::FutureExt as _;
@@ -56,7 +57,10 @@ async fn claim_some(inner: &Arc<Inner>) -> Result<(), store::ReadError> {
         for found in claimable {
             let Some(taker) = inner.crew.taker(inner) else { return Ok(()) };
             let claim = Claim { run: found.run, seq: found.seq, taker };
-            match inner.ledger.transact(Command::Claim(claim)).await {
+            failpoint::hit("claim.before");
+            let answer = inner.ledger.transact(Command::Claim(claim)).await;
+            failpoint::hit("claim.after");
+            match answer {
                 Ok(Answer::Claimed { run }) => {
                     inner.health.fine(run.id);
                     adopt(inner, &run);
