@@ -21,6 +21,7 @@ pub mod problem;
 pub mod run;
 pub mod signal;
 mod twin;
+pub mod webhook;
 pub mod workflow;
 
 pub use approval::{Approval, DecisionRequest, Verdict};

@@ -30,6 +30,7 @@ impl EngineConfig {
     pub fn new(ledger: Ledger) -> EngineConfig {
         EngineConfig {
             audit: None,
+            private_webhooks: false,
             image: Image::Missing { why: "this process has no guest image".to_owned() },
             connectors: Connectors::new(Surroundings::default()),
             resources: Vec::<Resource>::new(),

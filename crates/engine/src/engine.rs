@@ -17,6 +17,7 @@ use crate::tokens::{self, MintToken};
 use crate::tools::Connectors;
 use crate::verdict::{self, DecideRequest};
 use crate::waiting::{self, Until};
+use crate::webhooks;
 use crate::worker::{self, Crew, Renewer, Stop};
 use crate::workflow::{self, InstallError, Workflows};
 use crate::{
@@ -41,7 +42,7 @@ use sandbox::{Meter, Sandbox};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use store::Ledger;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -78,6 +79,8 @@ pub struct EngineConfig {
     pub carry: bool,
     /// Most hops at once.
     pub capacity: usize,
+    /// Whether webhooks may be at addresses that are not public (I-34).
+    pub private_webhooks: bool,
     /// The default of `separate_requester` (C-55): `false` in `stasis run` and `stasis dev`.
     pub separate_requester: bool,
 }
@@ -169,6 +172,8 @@ impl Engine {
             finding: Finding::default(),
             relays: Relays::default(),
             claims: tokio::sync::Mutex::default(),
+            private_webhooks: config.private_webhooks,
+            resend: Notify::new(),
             stopping: CancellationToken::new(),
             tasks: TaskTracker::new(),
             ledger: config.ledger,
@@ -178,6 +183,7 @@ impl Engine {
         if inner.carry {
             tend(&inner, "claims", worker::claim_loop);
             tend(&inner, "hints", worker::watch_loop);
+            tend(&inner, "webhooks", webhooks::run);
             if inner.audit.is_some() {
                 tend(&inner, "anchors", audit::run);
             }

@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use store::Ledger;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -56,6 +56,10 @@ pub(crate) struct Inner {
     pub(crate) relays: Relays,
     /// Held while jobs are given out.
     pub(crate) claims: tokio::sync::Mutex<()>,
+    /// Whether webhooks may be at addresses that are not public.
+    pub(crate) private_webhooks: bool,
+    /// Somebody wants a message sent again.
+    pub(crate) resend: Notify,
     pub(crate) stopping: CancellationToken,
     pub(crate) tasks: TaskTracker,
 }

@@ -32,6 +32,7 @@ mod tokens;
 pub mod tools;
 mod verdict;
 mod waiting;
+mod webhooks;
 mod worker;
 pub mod workflow;
 
@@ -48,3 +49,4 @@ pub use register::{RegisterScript, Registered};
 pub use tokens::MintToken;
 pub use verdict::DecideRequest;
 pub use waiting::Until;
+pub use webhooks::NewWebhook;

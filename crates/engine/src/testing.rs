@@ -34,6 +34,8 @@ impl Bench {
         let connectors = Arc::new(Connectors::new(Surroundings::default()));
         let inner = Arc::new(Inner {
             audit: None,
+            private_webhooks: true,
+            resend: tokio::sync::Notify::new(),
             ledger: world.ledger.clone(),
             image: Image::Missing { why: "nothing here makes guests".to_owned() },
             resources: Resources::none(&settings, connectors.clone()),

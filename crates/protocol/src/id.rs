@@ -193,6 +193,8 @@ ids! {
     GrantId "grant_";
     /// One decision link.
     LinkId "link_";
+    /// Where messages are sent.
+    WebhookId "hook_";
     /// One message of a webhook.
     MessageId "msg_";
     /// One start of one process that carries runs.

@@ -43,4 +43,5 @@ pub mod text;
 pub mod time;
 pub mod tool;
 pub mod wait;
+pub mod webhook;
 pub mod workflow;

@@ -5,7 +5,7 @@
 
 use crate::command::Caller;
 use crate::digest::Digest;
-use crate::id::{PatternId, TokenId};
+use crate::id::{PatternId, TokenId, WebhookId};
 use crate::json::Canonical;
 use crate::pause::{Shade, Shared};
 use crate::policy::Policy;
@@ -13,6 +13,7 @@ use crate::principal::{Principal, Rights};
 use crate::run::Settings;
 use crate::time::Time;
 use crate::tool::ToolSpec;
+use crate::webhook::Webhook;
 use crate::workflow::{Manifest, Pattern, Workflow};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -32,6 +33,8 @@ pub struct Registry {
     pub revoked_grants: BTreeSet<Digest>,
     /// What is, or lately was, paused for many runs.
     pub pauses: BTreeMap<Shared, Shade>,
+    /// Who is told of runs outside (I-34).
+    pub webhooks: BTreeMap<WebhookId, Webhook>,
 }
 
 /// One registered version of a tool.
@@ -106,6 +109,15 @@ pub enum Change {
     RevokeToken {
         by: Caller,
         token: TokenId,
+    },
+    AddWebhook {
+        by: Caller,
+        webhook: Box<Webhook>,
+    },
+    /// Its messages go with it.
+    RemoveWebhook {
+        by: Caller,
+        webhook: WebhookId,
     },
 }
 

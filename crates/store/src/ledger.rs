@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use protocol::command::{Answer, Command, Renew, Renewed};
-use protocol::id::RunId;
+use protocol::id::{MessageId, RunId};
 use protocol::registry::{self, Registry};
 use protocol::time::Time;
+use protocol::webhook::{Message, MessageAct};
 use tokio::sync::{Semaphore, broadcast, oneshot};
 
 use crate::config::StoreConfig;
@@ -71,6 +72,22 @@ impl Ledger {
         match self.submit(Work::Anchor(Box::new(last))).await? {
             Done::Anchored => Ok(()),
             _ => unreachable!("an anchor is answered as one"),
+        }
+    }
+
+    /// Does something about a message of a webhook, and gives it as it is then.
+    pub async fn act_on_message(&self, id: MessageId, act: MessageAct) -> Result<Option<Message>, TransactError> {
+        match self.submit(Work::Message(id, act)).await? {
+            Done::Message(message) => Ok(message.map(|message| *message)),
+            _ => unreachable!("a message is answered with it"),
+        }
+    }
+
+    /// Forgets messages that were delivered or given up before a time; at most some hundreds of them. How many it were.
+    pub async fn forget_messages(&self, before: Time) -> Result<u64, TransactError> {
+        match self.submit(Work::Forget(before)).await? {
+            Done::Forgotten(gone) => Ok(gone),
+            _ => unreachable!("forgetting is answered with a count"),
         }
     }
 

@@ -5,12 +5,13 @@ use protocol::audit::Chain;
 use protocol::call::{Call, Receipt};
 use protocol::digest::Digest;
 use protocol::event::Event;
-use protocol::id::{ApprovalId, CallId, JobId, RunId};
+use protocol::id::{ApprovalId, CallId, JobId, MessageId, RunId, WebhookId};
 use protocol::journal::Entry;
 use protocol::pause::Shared;
 use protocol::rows::LogLine;
 use protocol::run::Run;
 use protocol::time::Time;
+use protocol::webhook::Message;
 
 use crate::error::{Corrupt, ReadError};
 use crate::ledger::Ledger;
@@ -175,6 +176,21 @@ impl Ledger {
     /// Runs that changed, and runs that were removed, after what an anchor has seen; at most about `limit` of each.
     pub async fn changed(&self, after: Option<LastAnchor>, limit: usize) -> Read<Changed> {
         self.inner.readers.read(move |r| r.changed(after.as_ref(), limit)).await
+    }
+
+    /// Messages of webhooks that are to be sent at `now`, those that wait longest first.
+    pub async fn due_messages(&self, now: Time, limit: usize) -> Read<Vec<Message>> {
+        self.inner.readers.read(move |r| r.due_messages(now, limit)).await
+    }
+
+    /// One message of a webhook.
+    pub async fn message(&self, id: MessageId) -> Read<Option<Message>> {
+        self.inner.readers.read(move |r| r.message(id)).await
+    }
+
+    /// Messages of a webhook, newest first.
+    pub async fn messages(&self, webhook: WebhookId, after: Option<Cursor>, limit: usize) -> Read<Page<Message>> {
+        self.inner.readers.read(move |r| r.messages(webhook, after, limit)).await
     }
 
     /// When the next open wait ends by itself; `None` if none does.

@@ -14,8 +14,9 @@ use crate::operate::{DoctorReport, Guest, NewToken, Queue, Ready, Resource, Toke
 use crate::page::{ListQuery, Page, Tail};
 use crate::run::{ActionRequest, Run, RunQuery, StartRun, Until, WaitQuery};
 use crate::signal::{Signal, SignalRequest};
+use crate::webhook::{Message, NewWebhook, Webhook};
 use crate::workflow::{ActivateRequest, Pattern, RegisterWorkflow, Registered, Tool, Workflow};
-use protocol::id::{ApprovalId, CallId, JobId, PatternId, RunId, TokenId, WaitId};
+use protocol::id::{ApprovalId, CallId, JobId, MessageId, PatternId, RunId, TokenId, WaitId, WebhookId};
 use reqwest::{Method, StatusCode};
 use std::time::Duration;
 
@@ -266,6 +267,31 @@ impl Client {
 
     pub async fn revoke_token(&self, id: TokenId, request: &ActionRequest) -> Result<Token, ClientError> {
         self.post(&["v1", "tokens", &id.to_string(), "revoke"], request).await
+    }
+
+    pub async fn new_webhook(&self, request: &NewWebhook) -> Result<Webhook, ClientError> {
+        self.post(&["v1", "webhooks"], request).await
+    }
+
+    pub async fn webhooks(&self) -> Result<Page<Webhook>, ClientError> {
+        self.get(&["v1", "webhooks"], &()).await
+    }
+
+    /// Removes a webhook with its messages.
+    pub async fn remove_webhook(&self, id: WebhookId) -> Result<Webhook, ClientError> {
+        let url = self.url(&["v1", "webhooks", &id.to_string()], &())?;
+        let request = self.request(Method::DELETE, url).timeout(ANSWER_WITHIN);
+        self.read(self.send(request).await?).await
+    }
+
+    pub async fn messages(&self, id: WebhookId, query: &ListQuery) -> Result<Page<Message>, ClientError> {
+        self.get(&["v1", "webhooks", &id.to_string(), "messages"], query).await
+    }
+
+    /// Sends a message again.
+    pub async fn redeliver(&self, id: WebhookId, message: MessageId) -> Result<Message, ClientError> {
+        let path = ["v1", "webhooks", &id.to_string(), "messages", &message.to_string(), "redeliver"];
+        self.post(&path, &ActionRequest::default()).await
     }
 
     pub async fn audit_head(&self) -> Result<AuditHead, ClientError> {

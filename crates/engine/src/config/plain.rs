@@ -21,11 +21,13 @@ pub struct Server {
     pub listen: std::net::SocketAddr,
     /// Where people reach the console, for links; by default the address above.
     pub public_url: Option<String>,
+    /// Whether webhooks may be at addresses that are not public (I-34).
+    pub private_webhooks: bool,
 }
 
 impl Default for Server {
     fn default() -> Self {
-        Self { listen: ([127, 0, 0, 1], 7878).into(), public_url: None }
+        Self { listen: ([127, 0, 0, 1], 7878).into(), public_url: None, private_webhooks: false }
     }
 }
 

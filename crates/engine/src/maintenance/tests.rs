@@ -204,6 +204,7 @@ async fn start_does_not_wait_for_recovery() {
     spoil(&bench, bad);
     let config = crate::EngineConfig {
         audit: None,
+        private_webhooks: true,
         ledger: bench.world.ledger.clone(),
         image: crate::Image::Missing { why: "not needed".to_owned() },
         connectors: crate::tools::Connectors::new(crate::tools::Surroundings::default()),

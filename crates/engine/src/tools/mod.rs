@@ -172,6 +172,17 @@ impl Connectors {
         http::probe(url, &http::Net { names: &self.names, tls: &self.tls }).await
     }
 
+    /// Sends a message to a webhook: the status of the answer, or why there is none.
+    pub(crate) async fn post(
+        &self,
+        url: &url::Url,
+        headers: ::http::HeaderMap,
+        body: hyper::body::Bytes,
+        private: bool,
+    ) -> Result<::http::StatusCode, String> {
+        http::post(url, headers, body, private, &http::Net { names: &self.names, tls: &self.tls }).await
+    }
+
     /// Makes the call and says what became of it; the tool's timeout runs from here (C-250).
     ///
     /// Dropping the future closes the connection or kills the process group, and then nothing is reported: the call is

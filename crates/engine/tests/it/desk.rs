@@ -65,6 +65,7 @@ pub(crate) struct Setting {
     pub(crate) workflows: Workflows,
     /// Whether anybody hears of commits.
     pub(crate) hints: bool,
+    pub(crate) private_webhooks: bool,
     /// Whether anchors are made.
     pub(crate) anchors: bool,
 }
@@ -83,6 +84,7 @@ impl Default for Setting {
             migrators: Migrators::default(),
             workflows: Workflows::default(),
             hints: true,
+            private_webhooks: true,
             anchors: false,
         }
     }
@@ -370,6 +372,7 @@ async fn try_start(folder: &tempfile::TempDir, setting: Setting) -> Result<Engin
         hot_window: setting.hot,
         carry: setting.carry,
         capacity: 8,
+        private_webhooks: setting.private_webhooks,
         separate_requester: false,
     };
     Engine::start(config).await

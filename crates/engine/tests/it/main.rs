@@ -20,3 +20,4 @@ mod shop;
 mod signals;
 mod syncs;
 mod waits;
+mod webhooks;

@@ -13,6 +13,7 @@ use crate::pause::{Cleared, Pause, Shared};
 use crate::principal::Right;
 use crate::refusal::Refusal;
 use crate::registry::{Answer, Apply, Change, Register, Registry, Token, Tool, Withdrawal};
+use crate::webhook::Webhook;
 use crate::workflow::{Pattern, Workflow, is_key};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -35,6 +36,15 @@ pub fn decide_registry(change: Change, cx: &Cx<'_>) -> Result<RegistryChange, Re
         Change::Pause { by, scope, reason } => pause(&by, scope, reason, cx),
         Change::Resume { by, scope } => resume(&by, scope, cx),
         Change::MintToken { by, token } => mint(&by, *token, cx),
+        Change::AddWebhook { by, webhook } => add_webhook(&by, *webhook, cx),
+        Change::RemoveWebhook { by, webhook } => {
+            allowed(&by, Right::Admin)?;
+            let mut registry = cx.registry.clone();
+            match registry.webhooks.remove(&webhook).filter(|hook| hook.namespace == by.principal.namespace) {
+                Some(_) => Ok(done(registry, true)),
+                None => Err(Refusal::new(Code::NotFound, format!("there is no webhook {webhook}"))),
+            }
+        }
         Change::RevokeToken { by, token } => {
             allowed(&by, Right::Admin)?;
             let mut registry = cx.registry.clone();
@@ -248,6 +258,26 @@ fn withdraw(
 
 /// A token has its principal's rights or fewer, and works where its principal does: whoever is of another namespace makes
 /// none there (I-65).
+/// Most webhooks of one namespace: every change of a run makes a row for each.
+const WEBHOOKS: usize = 32;
+
+fn add_webhook(by: &Caller, webhook: Webhook, cx: &Cx<'_>) -> Result<RegistryChange, Refusal> {
+    allowed(by, Right::Admin)?;
+    if webhook.topics.is_empty() {
+        return Err(Refusal::new(Code::InvalidRequest, "a webhook without types is told nothing"));
+    }
+    // Who may say where a namespace's messages go is of that namespace.
+    let webhook = Webhook { namespace: by.principal.namespace.clone(), ..webhook };
+    let own = cx.registry.webhooks.values().filter(|hook| hook.namespace == webhook.namespace).count();
+    if own >= WEBHOOKS {
+        let detail = format!("{} has {own} webhooks, and {WEBHOOKS} are the most", webhook.namespace);
+        return Err(Refusal::new(Code::InvalidRequest, detail).hint("remove one of them"));
+    }
+    let mut registry = cx.registry.clone();
+    registry.webhooks.insert(webhook.id, webhook);
+    Ok(done(registry, true))
+}
+
 fn mint(by: &Caller, token: Token, cx: &Cx<'_>) -> Result<RegistryChange, Refusal> {
     allowed(by, Right::Admin)?;
     let kept = cx.registry.keeps_tokens(&by.principal, &token.principal);

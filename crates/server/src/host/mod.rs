@@ -221,6 +221,7 @@ async fn engine(
         hot_window: options.hot_window.unwrap_or(config.worker.hot_window),
         carry,
         capacity: HOPS,
+        private_webhooks: config.server.private_webhooks,
         separate_requester: options.separate_requester,
     });
     Ok(started.await?)

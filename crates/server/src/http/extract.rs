@@ -144,6 +144,20 @@ impl<T: FromStr, S: Send + Sync> FromRequestParts<S> for Id<T> {
     }
 }
 
+/// Two ids in a path.
+#[derive(Debug)]
+pub(crate) struct Ids<A, B>(pub(crate) A, pub(crate) B);
+
+impl<A: FromStr, B: FromStr, S: Send + Sync> FromRequestParts<S> for Ids<A, B> {
+    type Rejection = Refused;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refused> {
+        let path = axum::extract::Path::<(String, String)>::from_request_parts(parts, state).await;
+        let ids = path.ok().and_then(|axum::extract::Path((a, b))| Some(Ids(a.parse().ok()?, b.parse().ok()?)));
+        ids.ok_or_else(|| Refused(not_found()))
+    }
+}
+
 /// A run and a name in a path.
 #[derive(Debug)]
 pub(crate) struct NamedRun {

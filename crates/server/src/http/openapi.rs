@@ -1,7 +1,7 @@
 //! The OpenAPI 3.1 document, generated from the handlers and the wire types (interfaces.md, section 2).
 
 use super::extract::{NoQuery, Query};
-use super::routes::{approvals, audit, effects, events, jobs, operate, runs, signals, workflows};
+use super::routes::{approvals, audit, effects, events, jobs, operate, runs, signals, webhooks, workflows};
 use axum::Json;
 use utoipa::OpenApi;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
@@ -19,6 +19,7 @@ use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
         (name = "effects", description = "Calls that change the world, and what is not known of them."),
         (name = "workflows", description = "Named things that can be run, in immutable revisions."),
         (name = "events", description = "The timeline of runs, which is also their audit log."),
+        (name = "webhooks", description = "Messages to the outside about runs."),
         (name = "audit", description = "The proof that the record is what it was."),
         (name = "operate", description = "Guests, tools, tokens and the state of the installation."),
         (name = "health", description = "Open to everybody: whether the process lives, and its counts."),
@@ -36,6 +37,7 @@ use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
         operate::guests, operate::tools, operate::tool, operate::withdraw, operate::resources, operate::reset_resource, operate::queues,
         operate::pause_queue, operate::resume_queue, events::of_all,
         audit::head, audit::anchors, audit::verify, audit::compare, audit::anchor, audit::accept,
+        webhooks::make, webhooks::list, webhooks::remove, webhooks::messages, webhooks::redeliver,
         operate::new_token, operate::tokens, operate::revoke_token, operate::doctor,
         operate::healthy, operate::ready, operate::metrics, document,
     ),

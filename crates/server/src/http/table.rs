@@ -4,10 +4,10 @@
 //! written. The tests walk the list: each route against each kind of caller (C-305), each GET for changing nothing (C-214),
 //! and each in the OpenAPI document.
 
-use super::routes::{approvals, audit, effects, events, jobs, operate, runs, signals, workflows};
+use super::routes::{approvals, audit, effects, events, jobs, operate, runs, signals, webhooks, workflows};
 use super::{App, openapi};
 use axum::Router;
-use axum::routing::{get, post, put};
+use axum::routing::{delete, get, post, put};
 use protocol::principal::Right;
 
 /// What a caller needs.
@@ -47,6 +47,9 @@ macro_rules! verb {
     };
     (put) => {
         "PUT"
+    };
+    (delete) => {
+        "DELETE"
     };
 }
 
@@ -125,6 +128,12 @@ table! {
     post "/v1/audit/compare" => audit::compare, AUDIT;
     post "/v1/audit/anchor" => audit::anchor, AUDIT;
     post "/v1/audit/accept" => audit::accept, ADMIN;
+
+    post "/v1/webhooks" => webhooks::make, ADMIN;
+    get "/v1/webhooks" => webhooks::list, ADMIN;
+    delete "/v1/webhooks/{id}" => webhooks::remove, ADMIN;
+    get "/v1/webhooks/{id}/messages" => webhooks::messages, ADMIN;
+    post "/v1/webhooks/{id}/messages/{msg}/redeliver" => webhooks::redeliver, ADMIN;
 
     post "/v1/tokens" => operate::new_token, ADMIN;
     get "/v1/tokens" => operate::tokens, ADMIN;

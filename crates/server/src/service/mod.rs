@@ -20,6 +20,7 @@ mod runs;
 mod settle;
 mod signals;
 mod turn;
+mod webhooks;
 mod workflows;
 
 pub(crate) use events::{AllEvents, Next, RunEvents};

@@ -17,3 +17,4 @@ mod routes;
 mod runs;
 mod signals;
 mod stuck;
+mod webhooks;

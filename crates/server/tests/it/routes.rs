@@ -3,6 +3,8 @@
 
 use crate::house::{ECHO, House, problem, told};
 use api::{Approval, Run};
+use protocol::id::{MessageId, WebhookId};
+use protocol::time::Time;
 use reqwest::{Method, RequestBuilder, StatusCode};
 use serde_json::{Value, json};
 use stasis_server::{Needs, ROUTES, Route};
@@ -41,6 +43,8 @@ impl Subjects {
             "calls" => self.approval.call.to_string(),
             "patterns" => self.pattern.clone(),
             "tokens" => self.token.clone(),
+            // None of these people may see one, so none is there.
+            "webhooks" => WebhookId::mint(Time::from_millis(1), 0, 1).to_string(),
             _ => String::new(),
         };
         let call = self.approval.call.to_string();
@@ -48,6 +52,7 @@ impl Subjects {
             .path
             .replace("{id}", &id)
             .replace("{call}", &call)
+            .replace("{msg}", &MessageId::mint(Time::from_millis(1), 0, 1).to_string())
             .replace("{key}", "echo")
             .replace("{name}", if route.path.starts_with("/v1/queues") { "default" } else { "notes.lose" })
     }
@@ -75,6 +80,7 @@ impl Subjects {
             (_, "/v1/jobs/{id}/fail") => json!({"token": 1, "error": "e"}),
             (_, "/v1/jobs/{id}/heartbeat" | "/v1/jobs/{id}/ack-cancel") => json!({"token": 1}),
             (_, "/v1/audit/compare") => json!({"heads": [], "until": self.approval.created_at}),
+            (_, "/v1/webhooks") => json!({"url": "https://example.com/"}),
             (_, "/v1/tokens") => json!({"principal": "vera"}),
             _ => json!({}),
         })

@@ -16,6 +16,7 @@ mod registry;
 mod removal;
 mod signals;
 mod verdicts;
+mod webhooks;
 mod world;
 
 pub use signals::Contested;
@@ -35,6 +36,7 @@ pub mod stories {
     pub use super::removal::*;
     pub use super::signals::*;
     pub use super::verdicts::*;
+    pub use super::webhooks::*;
 }
 
 /// Makes a test of each story. `$world` is an expression that gives a fresh [`World`](conformance::World).
@@ -111,6 +113,7 @@ macro_rules! conformance_tests {
             the_figures_count_what_is_there
             a_workflow_is_registered_once
             a_token_is_kept_until_it_is_revoked
+            messages_are_made_with_the_change_they_tell_of
             what_is_read_is_a_copy
             hints_follow_the_commit
             time_never_goes_back

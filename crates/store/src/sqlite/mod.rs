@@ -16,6 +16,7 @@ mod event;
 mod fault;
 mod job;
 mod journal;
+mod message;
 mod migrate;
 mod names;
 mod obligation;

@@ -20,6 +20,7 @@ use rusqlite::{Connection, params};
 
 use super::body;
 use super::fault::{Fault, Fields};
+use super::message;
 use super::names::{SETTINGS, read_settings, write_settings};
 use crate::error::Corrupt;
 
@@ -57,12 +58,13 @@ pub(super) fn load(db: &Connection) -> Result<Registry, Fault> {
             None => shade.now = Some(row.pause),
         }
     }
+    registry.webhooks = message::webhooks(db)?;
     let revoked = rows(db, "revoked_grant", "SELECT digest FROM revoked_grant", |f| f.digest("digest"))?;
     registry.revoked_grants = revoked.into_iter().collect();
     Ok(registry)
 }
 
-fn rows<T>(
+pub(super) fn rows<T>(
     db: &Connection,
     table: &'static str,
     sql: &str,
@@ -249,6 +251,7 @@ pub(super) fn save(db: &Connection, before: &Registry, change: &RegistryChange, 
             save_pauses(db, scope, shade)?;
         }
     }
+    message::save_webhooks(db, &before.webhooks, &after.webhooks)?;
     for digest in after.revoked_grants.difference(&before.revoked_grants) {
         db.execute("INSERT INTO revoked_grant (digest) VALUES (?1)", [digest.as_bytes()])?;
     }

@@ -11,16 +11,18 @@ use std::time::Duration;
 
 use protocol::command::{Answer, Command, Renew, Renewed};
 use protocol::decide::{self, Cx, Decision};
-use protocol::id::{Ids, RunId};
+use protocol::id::{Ids, MessageId, RunId};
 use protocol::refusal::Refusal;
 use protocol::registry::{self, Registry};
 use protocol::rows::{Change, Mark};
 use protocol::time::Time;
+use protocol::webhook::{self, Message, MessageAct};
 use rusqlite::{Connection, ErrorCode, ffi};
 use tokio::sync::oneshot;
 
 use super::anchor::{self, LastAnchor};
 use super::fault::Fault;
+use super::message;
 use super::pack::Packs;
 use super::registry as registry_rows;
 use super::tables::Tables;
@@ -44,6 +46,9 @@ pub(crate) enum Work {
     Registry(Box<registry::Change>),
     Renew(Renew),
     Anchor(Box<LastAnchor>),
+    Message(MessageId, MessageAct),
+    /// Forgets messages that ended before this time.
+    Forget(Time),
 }
 
 /// What a job is answered.
@@ -52,6 +57,9 @@ pub(crate) enum Done {
     Registry(Box<registry::Answer>),
     Renewed(Vec<(RunId, Renewed)>),
     Anchored,
+    /// The message as it is now, if there is one.
+    Message(Option<Box<Message>>),
+    Forgotten(u64),
 }
 
 /// A job that is done but for the commit.
@@ -228,6 +236,14 @@ impl Writer<'_, '_> {
                 let renewed = self.tables.renew(&renew, &registry, now)?;
                 Ok(Outcome { result: Ok(Done::Renewed(renewed)), hint: None, registry: None })
             }
+            Work::Message(id, act) => {
+                let message = message::act(self.tables.db(), id, act, now)?;
+                Ok(Outcome { result: Ok(Done::Message(message.map(Box::new))), hint: None, registry: None })
+            }
+            Work::Forget(before) => {
+                let gone = message::forget(self.tables.db(), before)?;
+                Ok(Outcome { result: Ok(Done::Forgotten(gone)), hint: None, registry: None })
+            }
             Work::Anchor(last) => {
                 anchor::save(self.tables.db(), &last)?;
                 Ok(Outcome { result: Ok(Done::Anchored), hint: None, registry: None })
@@ -253,6 +269,9 @@ impl Writer<'_, '_> {
         let hint = match change {
             Some(change) => {
                 let hint = hint(&change);
+                if !registry.webhooks.is_empty() {
+                    message::add(self.tables.db(), &webhook::messages(&change, &registry.webhooks, ids))?;
+                }
                 self.tables.save(*change, held, packs)?;
                 failpoint::hit("after_save");
                 Some(hint)

@@ -6,6 +6,7 @@
 
 mod content;
 mod exchange;
+mod post;
 mod probe;
 mod request;
 mod tls;
@@ -40,6 +41,7 @@ use wire::Watch;
 use request::Parts;
 
 pub(super) use content::digest;
+pub(super) use post::post;
 pub(super) use probe::probe;
 pub(crate) use request::{Target, canonical};
 pub(super) use tls::Tls;

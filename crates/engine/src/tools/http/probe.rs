@@ -39,7 +39,7 @@ async fn ask(url: &Url, net: &Net<'_>) -> Result<(), String> {
     if status.is_success() { Ok(()) } else { Err(format!("{url} answered with status {}", status.as_u16())) }
 }
 
-fn target(url: &Url) -> Option<Target> {
+pub(super) fn target(url: &Url) -> Option<Target> {
     let host = match url.host()? {
         Host::Domain(name) => name.to_owned(),
         Host::Ipv4(address) => address.to_string(),

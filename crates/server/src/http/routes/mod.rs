@@ -8,6 +8,7 @@ pub(super) mod jobs;
 pub(super) mod operate;
 pub(super) mod runs;
 pub(super) mod signals;
+pub(super) mod webhooks;
 pub(super) mod workflows;
 
 use super::problem::Refused;

@@ -336,3 +336,34 @@ CREATE TABLE anchor (
     removed INTEGER NOT NULL,
     line TEXT NOT NULL
 );
+
+-- Where messages are sent; topics are words, parted by spaces. The secret is the receiver's too.
+CREATE TABLE webhook (
+    id BLOB PRIMARY KEY,
+    namespace TEXT NOT NULL,
+    url TEXT NOT NULL,
+    topics TEXT NOT NULL,
+    secret TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    created_by TEXT NOT NULL
+) WITHOUT ROWID;
+
+-- Messages in order of commit, each made with the change that it tells of. State: 0 pending, 1 delivered, 2 given up.
+CREATE TABLE message (
+    n INTEGER PRIMARY KEY,
+    id BLOB NOT NULL UNIQUE,
+    webhook BLOB NOT NULL,
+    run BLOB NOT NULL,
+    topic TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    body TEXT NOT NULL,
+    state INTEGER NOT NULL,
+    attempts INTEGER NOT NULL,
+    last_error TEXT,
+    retry_at INTEGER,
+    ended_at INTEGER,
+    CHECK ((state = 0) = (retry_at IS NOT NULL) AND (state = 0) = (ended_at IS NULL))
+);
+CREATE INDEX message_due ON message (retry_at) WHERE state = 0;
+CREATE INDEX message_webhook ON message (webhook, n);
+CREATE INDEX message_ended ON message (ended_at) WHERE ended_at IS NOT NULL;
