@@ -16,8 +16,12 @@ use crate::run::{ActionRequest, Run, RunQuery, StartRun, Until, WaitQuery};
 use crate::signal::{Signal, SignalRequest};
 use crate::webhook::{Message, NewWebhook, Webhook};
 use crate::workflow::{ActivateRequest, Pattern, RegisterWorkflow, Registered, Tool, Workflow};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use protocol::digest::Hasher;
 use protocol::id::{ApprovalId, CallId, JobId, MessageId, PatternId, RunId, TokenId, WaitId, WebhookId};
 use reqwest::{Method, StatusCode};
+use std::io::Write;
 use std::time::Duration;
 
 /// Every method fails as [`ClientError`] says; what it does is the route's contract in interfaces.md section 2.
@@ -319,6 +323,28 @@ impl Client {
 
     pub async fn compare(&self, request: &CompareRequest) -> Result<VerifyAnswer, ClientError> {
         self.post(&["v1", "audit", "compare"], request).await
+    }
+
+    /// Copies the embedded store into `to`, piece by piece. Gives how many bytes it has.
+    ///
+    /// # Errors
+    /// As every method's; or the copy is not what the server said that it is, or cannot be written.
+    pub async fn backup(&self, to: &mut (impl Write + Send)) -> Result<u64, ClientError> {
+        let request = self.request(Method::POST, self.url(&["v1", "backup"], &())?);
+        let mut response = self.send(request).await?;
+        let wrong = |cause: String| ClientError::Protocol { target: self.target().to_owned(), cause };
+        let said = response.headers().get("repr-digest").and_then(|value| value.to_str().ok()).map(str::to_owned);
+        let (mut hasher, mut bytes) = (Hasher::default(), 0);
+        while let Some(piece) = response.chunk().await.map_err(|error| self.unreachable(&error))? {
+            hasher.update(&piece);
+            bytes += piece.len() as u64;
+            to.write_all(&piece).map_err(|error| wrong(format!("the copy cannot be written: {error}")))?;
+        }
+        let found = format!("sha-256=:{}:", STANDARD.encode(hasher.finish().as_bytes()));
+        match said {
+            Some(said) if said == found => Ok(bytes),
+            said => Err(wrong(format!("the copy is {found}, and {} was sent", said.unwrap_or_default()))),
+        }
     }
 
     pub async fn doctor(&self) -> Result<DoctorReport, ClientError> {

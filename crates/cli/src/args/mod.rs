@@ -145,6 +145,17 @@ pub(crate) enum Command {
     #[command(subcommand, arg_required_else_help = true)]
     #[command(after_help = "Example:\n  stasis token new --principal maria")]
     Token(operate::Token),
+    /// Copy the embedded store while it is in use, and check the copy
+    #[command(
+        after_help = "The copy is a store: put it in a data directory as stasis.db to go back to it; docs/audit.md says what then.
+
+Example:
+  stasis backup /backups/stasis-$(date +%F).db"
+    )]
+    Backup {
+        /// A new file
+        file: PathBuf,
+    },
     /// Check store, clock, kernel, guest image and approvers
     #[command(after_help = "Exits 1 if a check fails.\n\nExamples:\n  stasis doctor\n  stasis doctor --output json")]
     Doctor,

@@ -5,6 +5,7 @@
 
 mod approvals;
 mod audit;
+mod backup;
 mod config;
 mod effects;
 mod images;
@@ -63,6 +64,7 @@ async fn once(app: &App, command: &Command) -> Result<Exit, Failure> {
         Command::Queue(verb) => operate::queue(app, verb).await,
         Command::Audit(verb) => audit::audit(app, verb).await,
         Command::Token(verb) => operate::token(app, verb).await,
+        Command::Backup { file } => backup::backup(app, file).await,
         Command::Doctor => doctor(app).await,
         Command::Init(flags) => init::init(app, &flags.dir),
         Command::Config(verb) => config::config(app, verb),

@@ -36,20 +36,25 @@ pub(crate) fn verified(found: &VerifyAnswer, elsewhere: bool) -> String {
         let _ = writeln!(text, "found       {}", visible(found));
         return text;
     }
-    let _ = writeln!(text, "{} runs, {} events: every chain is whole", found.runs, found.events);
+    let _ = writeln!(text, "{}, {}: every chain is whole", count(found.runs, "run"), count(found.events, "event"));
     match found.anchors {
         // C-280
         None | Some(0) => text.push_str(
             "no exported anchor: a chain rewritten as a whole, a cut tail or a missing run could not be seen\n",
         ),
         Some(n) => {
-            let _ = writeln!(text, "{n} anchors: the ledger stands by {} runs in them", found.anchored);
+            let _ =
+                writeln!(text, "{}: the ledger stands by {} in them", count(n, "anchor"), count(found.anchored, "run"));
             if !elsewhere {
                 text.push_str("these anchors are beside the ledger: a copy kept elsewhere proves more (--anchors)\n");
             }
         }
     }
     text
+}
+
+fn count(n: u64, noun: &str) -> String {
+    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }
 
 fn place(broken: &Broken) -> String {

@@ -1,6 +1,7 @@
 //! The real binary, from the outside: words in, output and exit code out, on a real store with real guests.
 
 mod audit;
+mod backup;
 mod bad;
 mod crash;
 mod cycle;

@@ -38,7 +38,7 @@ use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
         operate::pause_queue, operate::resume_queue, events::of_all,
         audit::head, audit::anchors, audit::verify, audit::compare, audit::anchor, audit::accept,
         webhooks::make, webhooks::list, webhooks::remove, webhooks::messages, webhooks::redeliver,
-        operate::new_token, operate::tokens, operate::revoke_token, operate::doctor,
+        operate::new_token, operate::tokens, operate::revoke_token, operate::doctor, operate::backup,
         operate::healthy, operate::ready, operate::metrics, document,
     ),
 )]

@@ -139,6 +139,7 @@ table! {
     get "/v1/tokens" => operate::tokens, ADMIN;
     post "/v1/tokens/{id}/revoke" => operate::revoke_token, ADMIN;
     get "/v1/doctor" => operate::doctor, ADMIN;
+    post "/v1/backup" => operate::backup, ADMIN;
 
     get "/healthz" => operate::healthy, Needs::Nothing;
     get "/readyz" => operate::ready, Needs::Nothing;

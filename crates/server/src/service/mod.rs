@@ -6,6 +6,7 @@
 
 mod approvals;
 mod audit;
+mod backup;
 mod doctor;
 mod effects;
 mod events;
@@ -23,6 +24,7 @@ mod turn;
 mod webhooks;
 mod workflows;
 
+pub(crate) use backup::Backup;
 pub(crate) use events::{AllEvents, Next, RunEvents};
 pub use problem::Answer;
 

@@ -11,10 +11,17 @@ use api::run::ActionRequest;
 use api::{DoctorReport, Guest, Problem, Queue, Ready, Resource, Token, Tool};
 use axum::Json;
 use axum::extract::State;
+use axum::http::HeaderName;
 use axum::http::StatusCode;
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use protocol::id::TokenId;
+use tokio::io::AsyncReadExt as _;
+
+/// How much of a file is read at once.
+const PIECE: usize = 256 * 1024;
 
 /// List the guests that live in this process.
 #[utoipa::path(get, path = "/v1/guests", tag = "operate", responses(
@@ -200,6 +207,33 @@ pub(crate) async fn doctor(
     Query(NoQuery {}): Query<NoQuery>,
 ) -> Done<DoctorReport> {
     Ok(Json(app.service.doctor(&by).await?))
+}
+
+/// Copy the embedded store while it is in use. The copy is checked before it is sent.
+#[utoipa::path(post, path = "/v1/backup", tag = "operate", request_body = Option<ActionRequest>, responses(
+    (status = 200, description = "The copy, a SQLite database; `Repr-Digest` has its SHA-256.", body = Vec<u8>, content_type = "application/vnd.sqlite3"),
+    (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json")
+))]
+pub(crate) async fn backup(
+    State(app): State<App>,
+    Caller(by): Caller,
+    Query(NoQuery {}): Query<NoQuery>,
+    MaybeBody(ActionRequest { reason: _ }): MaybeBody<ActionRequest>,
+) -> Result<Response, Refused> {
+    let crate::service::Backup { file, bytes, digest } = app.service.backup(&by).await?;
+    let pieces = futures_util::stream::try_unfold(file, async |mut file| {
+        let mut piece = vec![0; PIECE];
+        let n = file.read(&mut piece).await?;
+        piece.truncate(n);
+        Ok::<_, std::io::Error>((n > 0).then_some((piece, file)))
+    });
+    let digest = format!("sha-256=:{}:", STANDARD.encode(digest.as_bytes()));
+    let headers = [
+        (CONTENT_TYPE, "application/vnd.sqlite3".to_owned()),
+        (CONTENT_LENGTH, bytes.to_string()),
+        (HeaderName::from_static("repr-digest"), digest),
+    ];
+    Ok((headers, axum::body::Body::from_stream(pieces)).into_response())
 }
 
 /// Tell that the process answers.
