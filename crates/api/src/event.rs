@@ -29,6 +29,21 @@ pub struct Event {
     pub digest: Digest,
 }
 
+/// A line of a stream that is not stored, has no place in the timeline and may be lost.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct LiveLine {
+    /// `stasis.live.v1`.
+    pub schema: String,
+    #[schema(value_type = String)]
+    pub run: RunId,
+    /// `job.progress`.
+    pub kind: String,
+    /// When it was told on.
+    #[schema(value_type = String)]
+    pub at: Time,
+    pub facts: Json,
+}
+
 impl Event {
     /// Whether a stream ends after this one.
     pub fn is_terminal(&self) -> bool {

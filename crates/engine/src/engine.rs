@@ -174,6 +174,7 @@ impl Engine {
             claims: tokio::sync::Mutex::default(),
             private_webhooks: config.private_webhooks,
             resend: Notify::new(),
+            job_progress: tokio::sync::broadcast::Sender::new(crate::inner::LIVE_LINES),
             stopping: CancellationToken::new(),
             tasks: TaskTracker::new(),
             ledger: config.ledger,

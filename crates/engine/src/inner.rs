@@ -4,6 +4,7 @@ use crate::audit::Audit;
 use crate::broker::Unasked;
 use crate::engine::Image;
 use crate::failure::Failure;
+use crate::jobs::JobProgress;
 use crate::maintenance::{Finding, Health};
 use crate::migrate::Migrators;
 use crate::pinned::Pinned;
@@ -22,9 +23,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use store::Ledger;
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, broadcast, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+
+/// Lines of progress that a follower may be behind before it loses some.
+pub(crate) const LIVE_LINES: usize = 256;
 
 /// The shared state of one engine.
 pub(crate) struct Inner {
@@ -60,6 +64,8 @@ pub(crate) struct Inner {
     pub(crate) private_webhooks: bool,
     /// Somebody wants a message sent again.
     pub(crate) resend: Notify,
+    /// What agents tell, to whoever follows their runs at that moment.
+    pub(crate) job_progress: broadcast::Sender<JobProgress>,
     pub(crate) stopping: CancellationToken,
     pub(crate) tasks: TaskTracker,
 }

@@ -9,12 +9,14 @@ use crate::failure::Failure;
 use crate::worker;
 use protocol::code::Code;
 use protocol::command::{Answer, Caller, Command, JobAct, JobCommand};
-use protocol::id::JobId;
+use protocol::id::{JobId, RunId};
 use protocol::job::Job;
+use protocol::json::Canonical;
 use protocol::limits::{JOB_CLAIMS, NAME_BYTES};
 use protocol::refusal::Refusal;
 use protocol::run::Run;
 use std::time::Duration;
+use tokio::sync::broadcast;
 
 /// A claim of up to `limit` jobs.
 #[derive(Clone, Debug)]
@@ -29,7 +31,20 @@ pub struct ClaimJobs {
     pub limit: usize,
 }
 
+/// What an agent told of its job just now. It is told on and not stored as an event.
+#[derive(Clone, Debug)]
+pub struct JobProgress {
+    pub run: RunId,
+    pub job: JobId,
+    pub progress: Canonical,
+}
+
 impl Engine {
+    /// What agents tell of their jobs from now on; who is behind loses the oldest.
+    pub fn job_progress(&self) -> broadcast::Receiver<JobProgress> {
+        self.inner.job_progress.subscribe()
+    }
+
     /// Gives an agent the jobs of highest priority, oldest first.
     pub async fn claim_jobs(&self, by: Caller, request: ClaimJobs) -> Result<Vec<Job>, Failure> {
         let ClaimJobs { kind, worker, lease, claim_id, limit } = request;
@@ -69,6 +84,10 @@ impl Engine {
 
     /// One verb of an agent; false if what it says stood already.
     pub async fn job(&self, by: Caller, job: JobId, act: JobAct) -> Result<(Run, Job, bool), Failure> {
+        let told = match &act {
+            JobAct::Heartbeat { progress, .. } => progress.clone(),
+            _ => None,
+        };
         let taker = self.inner.crew.taker(&self.inner);
         let command = JobCommand { by, job, act, taker };
         failpoint::hit("job.before");
@@ -77,6 +96,10 @@ impl Engine {
         match answer {
             Answer::Job { run, job, changed } => {
                 worker::adopt(&self.inner, &run);
+                if let Some(progress) = told {
+                    // Nobody listens, or somebody is behind: the row has the latest all the same.
+                    let _ = self.inner.job_progress.send(JobProgress { run: run.id, job: job.id, progress });
+                }
                 Ok((*run, *job, changed))
             }
             other => unreachable!("a verb on a job is answered with it: {other:?}"),

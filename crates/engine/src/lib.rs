@@ -42,7 +42,7 @@ pub use {protocol, store};
 pub use admit::{StartRun, Started};
 pub use engine::{Engine, EngineConfig, GuestInfo, Image, SendSignal, StartError};
 pub use failure::Failure;
-pub use jobs::ClaimJobs;
+pub use jobs::{ClaimJobs, JobProgress};
 pub use maintenance::{Cause, Pass, Stuck};
 pub use migrate::{Migrator, Migrators};
 pub use register::{RegisterScript, Registered};

@@ -57,6 +57,7 @@ impl Bench {
             finding: Finding::default(),
             relays: Relays::default(),
             claims: tokio::sync::Mutex::default(),
+            job_progress: tokio::sync::broadcast::Sender::new(crate::inner::LIVE_LINES),
             stopping: CancellationToken::new(),
             tasks: TaskTracker::new(),
         });

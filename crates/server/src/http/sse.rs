@@ -9,6 +9,7 @@ use super::metrics::OpenStream;
 use crate::service::problem::Answer;
 use crate::service::{AllEvents, RunEvents};
 use crate::service::{Next, Service};
+use crate::view;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
@@ -17,6 +18,12 @@ use std::convert::Infallible;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc;
+
+/// What makes a stream look again, and what it tells on as it comes.
+struct News {
+    hints: Receiver<store::Hint>,
+    progress: Receiver<engine::JobProgress>,
+}
 
 /// What a stream reads from.
 enum Reader {
@@ -53,15 +60,15 @@ fn respond(app: App, reader: Reader) -> Response {
     let (lines, taken) = mpsc::channel(app.streams.reader_buffer);
     let heartbeat = app.streams.heartbeat;
     // Listening starts before the first read, so nothing between the two is missed.
-    let hints = Service::hints(&app.service);
-    app.clone().feeds.spawn(feed(app, reader, hints, lines));
+    let news = News { hints: Service::hints(&app.service), progress: app.service.job_progress() };
+    app.clone().feeds.spawn(feed(app, reader, news, lines));
     let lines =
         stream::unfold(taken, |mut taken| async { taken.recv().await.map(|line| (Ok::<_, Infallible>(line), taken)) });
     Sse::new(lines).keep_alive(KeepAlive::new().interval(heartbeat).text("beat")).into_response()
 }
 
 /// Reads and hands on until the run has ended, the reader is gone or cut, or the server closes.
-async fn feed(app: App, mut reader: Reader, mut hints: Receiver<store::Hint>, lines: mpsc::Sender<Event>) {
+async fn feed(app: App, mut reader: Reader, mut news: News, lines: mpsc::Sender<Event>) {
     let _counted = OpenStream::new(app.clone());
     let closing = app.closing.clone();
     let work = async {
@@ -82,7 +89,7 @@ async fn feed(app: App, mut reader: Reader, mut hints: Receiver<store::Hint>, li
                         return;
                     }
                 }
-                Ok(Next::Nothing) => look_again(&app, &reader, &mut hints).await,
+                Ok(Next::Nothing) => look_again(&app, &reader, &mut news, &lines).await,
                 Ok(Next::End) => return,
                 Err(problem) => {
                     // The head of the answer has long gone; the reader comes back and is told why.
@@ -108,18 +115,32 @@ fn text(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).expect("events have text keys only")
 }
 
-/// Waits for a hint that concerns the reader, or for the next scan.
-async fn look_again(app: &App, reader: &Reader, hints: &mut Receiver<store::Hint>) {
+/// Waits for a hint that concerns the reader, or for the next scan. What agents tell meanwhile is told on.
+async fn look_again(app: &App, reader: &Reader, news: &mut News, lines: &mpsc::Sender<Event>) {
     let hint = async {
         loop {
-            match hints.recv().await {
-                Ok(hint) if !reader.concerns(hint.run) => {}
-                // Told, or behind and missed some: look either way.
-                Ok(_) | Err(RecvError::Lagged(_)) => return,
-                // No hint will come any more; the scan goes on.
-                Err(RecvError::Closed) => std::future::pending().await,
+            tokio::select! {
+                hint = news.hints.recv() => match hint {
+                    Ok(hint) if !reader.concerns(hint.run) => {}
+                    // Told, or behind and missed some: look either way.
+                    Ok(_) | Err(RecvError::Lagged(_)) => return,
+                    // No hint will come any more; the scan goes on.
+                    Err(RecvError::Closed) => std::future::pending().await,
+                },
+                Ok(told) = news.progress.recv() => tell(app, reader, &told, lines),
             }
         }
     };
     let _ = tokio::time::timeout(app.streams.scan_every, hint).await;
+}
+
+/// Hands a live-only line to who follows its run, without an id, so that nobody resumes from it; to a reader who has no room
+/// now it is lost.
+fn tell(app: &App, reader: &Reader, told: &engine::JobProgress, lines: &mpsc::Sender<Event>) {
+    if let Reader::Run(reader) = reader
+        && reader.run() == told.run
+    {
+        let line = view::event::progress(told, app.service.now());
+        let _ = lines.try_send(Event::default().event(line.kind.clone()).data(text(&line)));
+    }
 }

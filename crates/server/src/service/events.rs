@@ -26,6 +26,11 @@ impl Service {
         self.engine.ledger().subscribe()
     }
 
+    /// What agents tell of their jobs, from now on.
+    pub(crate) fn job_progress(&self) -> broadcast::Receiver<engine::JobProgress> {
+        self.engine.job_progress()
+    }
+
     /// A page of one run's events, from the first where no place is given.
     pub async fn events(&self, by: &Caller, id: RunId, query: &TailQuery) -> Answer<Tail<Event>> {
         self.reads(by)?;

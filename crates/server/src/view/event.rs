@@ -1,9 +1,13 @@
 //! Events and log lines as the wire shows them (I-45).
 
 use super::json;
-use api::{Event, LogLine};
+use api::event::LiveLine;
+use api::{Event, Json, LogLine};
 use protocol::event;
+use protocol::id::JobId;
+use protocol::json::Canonical;
 use protocol::rows;
+use protocol::time::Time;
 
 /// The record of R-359 with its own digest.
 pub(crate) fn event(row: &event::Event) -> Event {
@@ -16,6 +20,23 @@ pub(crate) fn event(row: &event::Event) -> Event {
         facts: json(&row.facts.canonical()),
         prev: row.prev,
         digest: row.digest,
+    }
+}
+
+/// What an agent told of its job, for whoever listens now.
+pub(crate) fn progress(told: &engine::JobProgress, at: Time) -> LiveLine {
+    #[derive(serde::Serialize)]
+    struct Facts<'a> {
+        job: JobId,
+        progress: &'a Canonical,
+    }
+    let facts = Facts { job: told.job, progress: &told.progress };
+    LiveLine {
+        schema: "stasis.live.v1".to_owned(),
+        run: told.run,
+        kind: "job.progress".to_owned(),
+        at,
+        facts: Json::of(&facts).expect("an object with text keys"),
     }
 }
 

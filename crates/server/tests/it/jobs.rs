@@ -1,12 +1,15 @@
 //! Jobs over HTTP, as an agent that is nobody's friend uses it (I-28).
 
 use crate::house::{House, problem, told};
+use api::client::StreamItem;
+use api::event::TailQuery;
 use api::job::{ClaimRequest, HeartbeatRequest, JobQuery, JobState};
 use api::run::{ObligationKind, RunQuery, WaitKind};
 use api::{Json, Run};
 use protocol::run::Status;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use std::time::Duration;
 
 const DELEGATES: &str = "result = stasis.delegate('reviewer', {'look': 'at it'}, tools=['notes.write'], max_calls=2)\n";
 
@@ -107,5 +110,35 @@ async fn who_may_not_claim_gets_no_job() {
     };
     let refused = house.local.claim_jobs(&request).await.unwrap_err();
     assert!(refused.to_string().contains("lease"), "{refused}");
+    house.host.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn progress_is_told_on_to_who_follows_and_stands_in_no_timeline() {
+    let house = House::open().await;
+    let (run, token, job) = claimed(&house).await;
+    let stored = house.local.events(run.id, &TailQuery::default()).await.unwrap().items;
+    let mut stream = house.local.follow(Some(run.id), None);
+    for event in &stored {
+        let item = stream.next().await.expect("it goes on").expect("a stream");
+        assert!(matches!(item, StreamItem::Event(told) if told == *event));
+    }
+    let path = format!("/v1/jobs/{}/heartbeat", job["id"].as_str().unwrap());
+    let (mut told_so_far, mut heard) = (0, None);
+    while heard.is_none() {
+        told_so_far += 1;
+        assert!(told_so_far < 60, "it was told for long and never heard");
+        let beat = json!({"token": 1, "progress": {"page": told_so_far}});
+        assert_eq!(told(house.raw(Method::POST, &path, Some(&token)).json(&beat)).await.0, StatusCode::OK);
+        // It may be lost, so it is told again until it is heard.
+        heard = tokio::time::timeout(Duration::from_secs(1), stream.next()).await.ok();
+    }
+    let Some(Some(Ok(StreamItem::Live { kind, data }))) = heard else { panic!("a live line: {heard:?}") }; // no id
+    let line: Value = serde_json::from_str(&data).unwrap();
+    assert_eq!((kind.as_str(), &line["schema"]), ("job.progress", &json!("stasis.live.v1"))); // marked so
+    assert_eq!((&line["run"], &line["facts"]["job"]), (&json!(run.id), &job["id"]));
+    assert!(line["facts"]["progress"]["page"].is_u64() && line.get("seq").is_none(), "{line}"); // no seq
+    let after = house.local.events(run.id, &TailQuery::default()).await.unwrap().items;
+    assert_eq!(after, stored); // not stored
     house.host.shutdown().await;
 }
