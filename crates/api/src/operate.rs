@@ -72,6 +72,12 @@ pub struct Resource {
     pub leases: u64,
     /// Runs that wait for it to become warm.
     pub waiting: u64,
+    /// Whose the leases are, of the runs that the caller may know of.
+    #[schema(value_type = Vec<String>)]
+    pub lease_runs: Vec<RunId>,
+    /// Who waits, in the order of their turns, of the runs that the caller may know of.
+    #[schema(value_type = Vec<String>)]
+    pub waiting_runs: Vec<RunId>,
     /// Only in the answer to a reset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changed: Option<bool>,
@@ -135,6 +141,8 @@ pub struct Ready {
     pub recovering: bool,
     /// Why it is not ready.
     pub reason: Option<String>,
+    /// What does not work as it should while it is ready, one a line; `stasis doctor` names it.
+    pub degraded: Vec<String>,
     /// Whether this process stays (`dev`, `serve`), or is a command that holds the store while it works (I-18).
     pub lasting: bool,
     /// Whether this process carries runs.

@@ -6,7 +6,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use protocol::approval;
-use protocol::id::{Id, RunId};
+use protocol::id::{Id, JobId, RunId};
 use protocol::run::Status;
 use protocol::time::Time;
 
@@ -97,6 +97,7 @@ pub enum WaitingFor {
 /// Which jobs are listed; everything that is named must hold. Newest first.
 #[derive(Clone, Debug, Default)]
 pub struct JobFilter {
+    pub job: Option<JobId>,
     pub namespace: Option<String>,
     pub run: Option<RunId>,
     pub kind: Option<String>,

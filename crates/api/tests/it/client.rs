@@ -91,8 +91,7 @@ async fn a_socket_speaks_the_same_api() {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("stasis.sock");
-    let ready =
-        r#"{"ready":true,"recovering":false,"reason":null,"lasting":true,"workers":true,"version":"0.1.0","pid":7}"#;
+    let ready = r#"{"ready":true,"recovering":false,"reason":null,"degraded":[],"lasting":true,"workers":true,"version":"0.1.0","pid":7}"#;
     let listener = tokio::net::UnixListener::bind(&path).unwrap();
     let heads = peer::unix(listener, peer::answer("200 OK", "application/json", ready));
     let ready = Client::unix(&path, None).unwrap().ready().await.unwrap();

@@ -5,6 +5,7 @@
 use super::line::{Aim, Request};
 use super::manager::Manager;
 use super::{Action, Done, Refused, State, Ticket, fit};
+use crate::id::RunId;
 
 /// What is being done, and for whom.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -39,8 +40,9 @@ impl Change {
         self.served.iter().any(|request| request.ticket == ticket)
     }
 
-    pub(super) fn runs_waiting_for(&self, name: &str) -> usize {
-        if self.target == name { self.served.iter().filter(|request| request.run.is_some()).count() } else { 0 }
+    pub(super) fn runs_waiting_for(&self, name: &str) -> impl Iterator<Item = RunId> {
+        let served = self.served.iter().filter(move |_| self.target == name);
+        served.filter_map(|request| request.run)
     }
 
     /// Whether this change will answer such a request: one that is being reversed has its answer already, and it is not that

@@ -195,8 +195,9 @@ impl Manager {
     /// Every resource, by name.
     pub fn list(&self) -> Vec<View> {
         let waiting = |name: &str| {
-            let in_line = self.line.iter().filter(|request| request.resource == *name && request.run.is_some()).count();
-            in_line + self.change.as_ref().map_or(0, |change| change.runs_waiting_for(name))
+            let served = self.change.iter().flat_map(|change| change.runs_waiting_for(name));
+            let in_line = self.line.iter().filter(|request| request.resource == *name);
+            served.chain(in_line.filter_map(|request| request.run)).collect()
         };
         let view = |(name, resource): (&String, &Resource)| View {
             name: name.clone(),

@@ -137,8 +137,8 @@ pub struct View {
     pub state: State,
     /// Whose leases are live.
     pub leases: Vec<RunId>,
-    /// How many wait for it.
-    pub waiting: usize,
+    /// Who waits for it, in the order of their turns.
+    pub waiting: Vec<RunId>,
     /// What went wrong with it last.
     pub last_error: Option<String>,
 }

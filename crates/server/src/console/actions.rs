@@ -3,12 +3,13 @@
 
 use super::door::Signed;
 use super::draft::{BareForm, DecisionForm, Draft};
+use super::forms::encoded;
 use super::layout::{Section, View, page};
 use super::pages::{Said, drawn, failed};
 use super::posted::Posted;
 use super::run::confirm_cancel;
 use crate::http::App;
-use crate::http::extract::Id;
+use crate::http::extract::{Id, Name};
 use crate::http::problem::Refused;
 use crate::service::Answer;
 use api::run::ActionRequest;
@@ -126,6 +127,24 @@ pub(super) async fn cancel(
                 Ok((status, page(&view, Section::Runs, "Cancel a run", &body)).into_response())
             }
         }
+    };
+    let done: Answer<Response> = done.await;
+    done.unwrap_or_else(|problem| failed(Some(&view), &problem))
+}
+
+/// Opens a contained resource again, or says why it stays closed.
+pub(super) async fn reset(
+    State(app): State<App>,
+    signed: Signed,
+    headers: HeaderMap,
+    Name(name): Name,
+    form: Result<Posted<BareForm>, Refused>,
+) -> Response {
+    let view = signed.view(&app);
+    let done = async {
+        checked(&app, &signed, &headers, form, |form| &form.csrf)?;
+        app.service.reset_resource(&signed.0.caller, &name).await?;
+        Ok(Redirect::to(&format!("/console/resources?reset={}", encoded(&name))).into_response())
     };
     let done: Answer<Response> = done.await;
     done.unwrap_or_else(|problem| failed(Some(&view), &problem))

@@ -54,7 +54,7 @@ function setText(node, text) {
 
 // News: a line from the server, then the page again, then only the parts that differ.
 
-const ui = { reading: false, again: false };
+const ui = { reading: false, again: false, timer: null };
 
 // One stream for the tab that is looked at: browsers allow few connections to a server.
 let source = null;
@@ -66,11 +66,15 @@ function follow() {
   // Between the drawing of the page and the opening of the stream, something may have happened.
   source.addEventListener('open', look);
   source.addEventListener('look', look);
+  // What is in memory or changes without an event (a heartbeat, a resource that loads) is looked at now and then.
+  const every = document.querySelector('[data-every]')?.dataset.every;
+  if (every) ui.timer = setInterval(look, every * 1000);
 }
 
 function unfollow() {
   source?.close();
   source = null;
+  clearInterval(ui.timer);
 }
 
 async function look() {

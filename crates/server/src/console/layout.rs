@@ -53,6 +53,8 @@ pub(super) enum Bar {
 pub(super) enum Section {
     Approvals,
     Runs,
+    Jobs,
+    Resources,
     None,
 }
 
@@ -72,6 +74,8 @@ pub(super) fn page(view: &View, section: Section, title: &str, body: &Markup) ->
                 nav aria-label="Console" {
                     (link(Section::Approvals, "/console/approvals", "Approvals"))
                     (link(Section::Runs, "/console/runs", "Runs"))
+                    (link(Section::Jobs, "/console/jobs", "Jobs"))
+                    (link(Section::Resources, "/console/resources", "Resources"))
                 }
                 div.who {
                     span.name title=(view.subject) { (shown(&view.name)) }
@@ -132,7 +136,7 @@ fn keys(section: Section) -> Markup {
         dialog #keys aria-labelledby="keys-title" {
             h2 #keys-title { "Keys" }
             dl.keys {
-                @if section != Section::None {
+                @if !matches!(section, Section::Resources | Section::None) {
                     (row("j", "next in the list"))
                     (row("k", "previous in the list"))
                     (row("Enter", "open it"))

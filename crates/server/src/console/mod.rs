@@ -18,10 +18,13 @@ mod door;
 mod draft;
 mod fields;
 mod forms;
+mod jobs;
+mod lanes;
 mod layout;
 mod news;
 mod pages;
 mod posted;
+mod resources;
 mod run;
 mod runs;
 mod sign_in;
@@ -55,6 +58,10 @@ pub(crate) fn router() -> Router<App> {
         .route("/console/runs", get(pages::runs))
         .route("/console/runs/{id}", get(pages::run))
         .route("/console/runs/{id}/cancel", get(pages::cancel).post(actions::cancel))
+        .route("/console/jobs", get(pages::jobs))
+        .route("/console/jobs/{id}", get(pages::job))
+        .route("/console/resources", get(pages::resources))
+        .route("/console/resources/{name}/reset", post(actions::reset))
         .route("/console/sign-in", get(door::sign_in).post(door::with_token))
         .route("/console/sign-in/{link}", get(door::link).post(door::with_link))
         .route("/console/sign-out", post(door::sign_out))

@@ -8,13 +8,17 @@ use super::layout::{Section, Tone, View, bare, notice, page};
 use super::run::Facts;
 use super::text::shown;
 use super::widgets::{stamp, words};
-use super::{approval as approval_page, approvals as inbox, run as run_page, runs as run_list};
+use super::{
+    approval as approval_page, approvals as inbox, jobs as job_pages, resources as resource_page, run as run_page,
+    runs as run_list,
+};
 use crate::http::App;
 use crate::http::extract::{Id, Name, Query};
 use crate::http::problem::Refused;
 use crate::service::Answer;
 use api::approval::{ApprovalKind, ApprovalQuery, ApprovalStatus, Order};
 use api::event::TailQuery;
+use api::job::JobQuery;
 use api::page::ListQuery;
 use api::run::RunQuery;
 use api::{Approval, Problem};
@@ -24,7 +28,7 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse, Redirect, Response};
 use maud::{Markup, html};
 use protocol::command::Caller;
-use protocol::id::{ApprovalId, RunId};
+use protocol::id::{ApprovalId, JobId, RunId};
 use serde::Deserialize;
 
 /// Items of a page of a list.
@@ -162,6 +166,58 @@ pub(super) async fn runs(State(app): State<App>, signed: Signed, query: Result<Q
         let asked = RunQuery { limit: Some(query.limit.unwrap_or(ITEMS)), ..query.clone() };
         let list = app.service.runs(&signed.0.caller, &asked).await?;
         Ok(page(&view, Section::Runs, "Runs", &run_list::list(&view, &query, &list)))
+    };
+    answered(&view, draw.await)
+}
+
+pub(super) async fn jobs(State(app): State<App>, signed: Signed, query: Result<Query<JobQuery>, Refused>) -> Response {
+    let view = signed.view(&app);
+    let draw = async {
+        let Query(mut query) = query.map_err(|Refused(problem)| problem)?;
+        // A form sends its empty fields too.
+        query.kind = query.kind.filter(|text| !text.trim().is_empty());
+        let asked = JobQuery { limit: Some(query.limit.unwrap_or(ITEMS)), ..query.clone() };
+        let list = app.service.jobs(&signed.0.caller, &asked).await?;
+        Ok(page(&view, Section::Jobs, "Jobs", &job_pages::list(&view, &query, &list)))
+    };
+    answered(&view, draw.await)
+}
+
+pub(super) async fn job(State(app): State<App>, signed: Signed, id: Result<Id<JobId>, Refused>) -> Response {
+    let view = signed.view(&app);
+    let draw = async {
+        let Id(id) = id.map_err(|Refused(problem)| problem)?;
+        let by = &signed.0.caller;
+        let job = app.service.job(by, id).await?;
+        let run = app.service.run(by, job.run).await?;
+        let title = format!("{} · {}", job.kind, words(job.state.as_str()));
+        Ok(page(&view, Section::Jobs, &title, &job_pages::content(&view, &job, &run)))
+    };
+    answered(&view, draw.await)
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct ResourcesPageQuery {
+    reset: Option<String>,
+}
+
+pub(super) async fn resources(
+    State(app): State<App>,
+    signed: Signed,
+    query: Result<Query<ResourcesPageQuery>, Refused>,
+) -> Response {
+    let view = signed.view(&app);
+    let draw = async {
+        let Query(query) = query.map_err(|Refused(problem)| problem)?;
+        let list = app.service.resources(&signed.0.caller).await?;
+        // The page believes only what the record bears out.
+        let open = |name: &String| list.items.iter().any(|item| item.name == *name && item.state != "contained");
+        let notice = query
+            .reset
+            .filter(open)
+            .map(|name| notice(Tone::Good, &html! { code { (shown(&name)) } " is open again." }));
+        Ok(page(&view, Section::Resources, "Resources", &resource_page::list(&view, &list, notice.as_ref())))
     };
     answered(&view, draw.await)
 }

@@ -8,9 +8,9 @@ use super::body::{readable, summary};
 use super::layout::{View, csrf};
 use super::runs::{unknown, waits};
 use super::text::shown;
-use super::timeline::{Timeline, picture};
+use super::timeline::{Timeline, drawn};
 use super::widgets::{ago, digest, fact, lasting, outcome_hue, run_status, span, stamp, state, words};
-use api::run::{Clocks, Effect, Failure};
+use api::run::{Clocks, Effect, Failure, WaitKind};
 use api::{Approval, Call, Event, Explain, Json, LogLine, Run};
 use maud::{Markup, html};
 use protocol::limits::REASON_BYTES;
@@ -52,7 +52,7 @@ pub(super) fn content(view: &View, facts: &Facts, notice: Option<&Markup>) -> Ma
                 div #why data-live="swap" { (why(view, facts)) }
                 section #timeline data-live="quiet" aria-labelledby="timeline-title" {
                     h2 #timeline-title { "Timeline" }
-                    (picture(&Timeline::of(run, &facts.events, &facts.calls, view.now)))
+                    (drawn(&Timeline::of(run, &facts.events, &facts.calls, view.now)))
                 }
                 section #calls data-live="swap" aria-labelledby="calls-title" { h2 #calls-title { "Calls" } (calls(view, &facts.calls)) }
                 section #log data-live="swap" aria-labelledby="log-title" { h2 #log-title { "Log" } (log(&facts.log)) }
@@ -80,7 +80,16 @@ fn why(view: &View, facts: &Facts) -> Markup {
         section.why aria-label="Why it is here" {
             p.lead { (shown(&explain.why)) }
             @if let Some(next) = &explain.next { p { (shown(next)) } }
-            @for wait in &explain.waits { p.soft { (wait.kind.as_str()) ": " (shown(&wait.ended_by)) } }
+            @for wait in &explain.waits {
+                p.soft {
+                    @match wait.kind {
+                        WaitKind::Job => a href=(format!("/console/jobs/{}", wait.id)) { (wait.kind.as_str()) },
+                        WaitKind::Hardware => a href="/console/resources" { (wait.kind.as_str()) },
+                        WaitKind::Approval | WaitKind::Signal | WaitKind::Timer => (wait.kind.as_str()),
+                    }
+                    ": " (shown(&wait.ended_by))
+                }
+            }
             @if let Some(blocked) = &run.blocked { p.notice.bad { (shown(blocked)) } }
             @for pause in &run.paused {
                 p.notice.note {

@@ -1,14 +1,14 @@
-//! A run drawn to time: its statuses in the first lane, then a lane for each call (I-50).
+//! A run drawn to time: its statuses, its hops, what it waited for in its worker, then a lane for each call (I-50).
 //!
-//! Owns the geometry, which is pure: lanes of spans, each placed in parts of the whole stretch of time. The picture has
+//! Owns the geometry, which is pure: the lanes of [`lanes`], each placed in parts of the whole stretch of time. The picture has
 //! no width of its own, so texts keep their size from 360 px to any width; a span too short to see is still drawn, by
-//! its outline. What the picture shows stands as text in the tables below it.
+//! its outline. What the picture shows stands in a table below it, too.
 
+use super::lanes::{self, Lane, Span};
 use super::text::shown;
-use super::widgets::{Hue, outcome_hue, run_hue, span, span_fine, words};
+use super::widgets::{span, span_fine};
 use api::{Call, Event, Run};
 use maud::{Markup, html};
-use protocol::run::Status;
 use protocol::time::Time;
 use std::time::Duration;
 
@@ -22,25 +22,6 @@ const AXIS: usize = 26;
 const SHORTEST: f64 = 0.000_5;
 /// Labels on the axis, at most.
 const TICKS: usize = 6;
-
-/// A stretch of one state.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Span {
-    pub from: Time,
-    pub to: Time,
-    pub hue: Hue,
-    pub what: String,
-}
-
-/// What happened to one thing, from left to right.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Lane {
-    pub name: String,
-    pub note: String,
-    /// Where the text version is, on the same page.
-    pub anchor: Option<String>,
-    pub spans: Vec<Span>,
-}
 
 /// Lanes over a stretch of time that has a length.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -57,8 +38,7 @@ impl Timeline {
     pub(super) fn of(run: &Run, events: &[Event], calls: &[Call], now: Time) -> Timeline {
         let to = run.finished_at.unwrap_or(now).max(run.created_at + Duration::from_millis(1));
         let left_out = calls.len().saturating_sub(LANES);
-        let mut lanes = vec![run_lane(run, events, to)];
-        lanes.extend(calls[left_out..].iter().map(|call| call_lane(call, to)));
+        let lanes = lanes::of(run, events, &calls[left_out..], to);
         Timeline { from: run.created_at, to, lanes, left_out }
     }
 
@@ -108,56 +88,42 @@ impl Timeline {
     }
 }
 
-/// The statuses as the events tell them. Where they are gone, the present status since it began.
-fn run_lane(run: &Run, events: &[Event], to: Time) -> Lane {
-    let status = |event: &Event| event.kind.strip_prefix("run.").and_then(Status::parse);
-    let mut starts: Vec<(Time, Status)> = events.iter().filter_map(|event| Some((event.at, status(event)?))).collect();
-    if starts.is_empty() {
-        starts.push((run.since_at, run.status));
-    }
-    let ends = starts.iter().skip(1).map(|(at, _)| *at).chain([to]);
-    let spans = starts.iter().zip(ends).filter(|((_, status), _)| !status.is_final());
-    let spans = spans.map(|((from, status), end)| {
-        let what = format!("{}, {}", words(status.as_str()), span(end.since(*from)));
-        Span { from: *from, to: end, hue: run_hue(*status), what }
-    });
-    let note = format!("{} {}", words(run.status.as_str()), span(to.since(run.created_at)));
-    Lane { name: "Run".into(), note, anchor: None, spans: spans.collect() }
-}
-
-/// A call: what it waited for before it was sent, then how long it took.
-fn call_lane(call: &Call, to: Time) -> Lane {
-    let sent = call.gate_at;
-    let end = call.completed_at.unwrap_or(to);
-    let before = sent.unwrap_or(end);
-    let mut spans = Vec::new();
-    let mut note = Vec::new();
-    if before > call.created_at || sent.is_none() {
-        let (hue, why) = match call.approval {
-            Some(_) => (Hue::Waiting, "waited for a person"),
-            None => (Hue::Idle, "waited to be sent"),
-        };
-        let length = span(before.since(call.created_at));
-        spans.push(Span { from: call.created_at, to: before, hue, what: format!("{why} {length}") });
-        if call.approval.is_some() {
-            note.push(format!("waited {length}"));
+/// The picture, and the same as a table: for who cannot see it, and for the numbers.
+pub(super) fn drawn(timeline: &Timeline) -> Markup {
+    html! {
+        (picture(timeline))
+        details.as-table {
+            summary { "The same as a table" }
+            table {
+                thead { tr { th { "What" } th { "State" } th { "From" } th { "Lasted" } } }
+                tbody {
+                    @for lane in &timeline.lanes {
+                        @for (n, part) in lane.spans.iter().enumerate() {
+                            tr {
+                                td { @if n == 0 { code { (shown(&lane.name)) } } }
+                                td { (part.what) }
+                                td { "+" (exact(part.from.since(timeline.from))) }
+                                td { (exact(part.length())) }
+                            }
+                        }
+                    }
+                }
+            }
         }
     }
-    if let Some(sent) = sent {
-        let hue = call.outcome.map_or(Hue::Busy, outcome_hue);
-        let length = span(end.since(sent));
-        let what = call.outcome.map_or("under way", |outcome| outcome.as_str());
-        spans.push(Span { from: sent, to: end, hue, what: format!("{what}, {length}") });
-        note.push(length);
-    }
-    if let Some(outcome) = call.outcome {
-        note.push(outcome.as_str().to_owned());
-    }
-    Lane { name: call.tool.clone(), note: note.join(" · "), anchor: Some(call.id.to_string()), spans }
 }
 
-/// The picture.
-pub(super) fn picture(timeline: &Timeline) -> Markup {
+/// A span for a table: to the millisecond where it is short.
+fn exact(length: Duration) -> String {
+    match length.as_millis() {
+        ms @ 0..1_000 => format!("{ms} ms"),
+        ms @ 1_000..60_000 => format!("{}.{:03} s", ms / 1_000, ms % 1_000),
+        _ => span_fine(length),
+    }
+}
+
+/// The picture alone.
+fn picture(timeline: &Timeline) -> Markup {
     let height = timeline.lanes.len() * LANE + AXIS;
     let floor = timeline.lanes.len() * LANE + 2;
     let percent = |part: f64| format!("{:.3}%", part * 100.0);
@@ -184,8 +150,8 @@ pub(super) fn picture(timeline: &Timeline) -> Markup {
                     text.note x="100%" y=(top + 15) text-anchor="end" { (lane.note) }
                     @for span in &lane.spans {
                         @let (from, to) = (timeline.place(span.from), timeline.place(span.to));
-                        rect.bar.(span.hue.class()) x=(percent(from)) width=(percent((to - from).max(SHORTEST)))
-                            y=(top + 21) height=(BAR) rx="2" { title { (span.what) } }
+                        rect.bar.frame[lane.frame].(span.hue.class()) x=(percent(from)) width=(percent((to - from).max(SHORTEST)))
+                            y=(top + 21) height=(BAR) rx="2" { title { (span.told()) } }
                     }
                 }
             }
@@ -223,10 +189,10 @@ fn anchor(x: f64) -> &'static str {
 /// The picture for somebody who cannot see it.
 fn in_words(timeline: &Timeline) -> String {
     let first = &timeline.lanes[0];
-    let statuses: Vec<&str> = first.spans.iter().map(|span| span.what.as_str()).collect();
-    let calls = timeline.lanes.len() - 1 + timeline.left_out;
+    let statuses: Vec<String> = first.spans.iter().map(Span::told).collect();
+    let calls = timeline.lanes.iter().filter(|lane| lane.anchor.is_some()).count() + timeline.left_out;
     format!(
-        "Timeline of {}: {}. {calls} calls; the tables below name them.",
+        "Timeline of {}: {}. {calls} calls; the tables below have all of it.",
         span(timeline.to.since(timeline.from)),
         statuses.join("; ")
     )
@@ -266,16 +232,6 @@ mod tests {
             let labels: std::collections::BTreeSet<String> = ticks.iter().map(|tick| tick_label(*tick)).collect();
             assert_eq!(labels.len(), ticks.len(), "{ms}: {labels:?}");
         }
-    }
-
-    #[test]
-    fn the_first_lane_follows_the_statuses_and_calls_show_wait_and_work() {
-        let timeline = samples::timeline();
-        let hues: Vec<Hue> = timeline.lanes[0].spans.iter().map(|span| span.hue).collect();
-        assert_eq!(hues, [Hue::Idle, Hue::Busy, Hue::Waiting, Hue::Idle, Hue::Busy]); // I-50
-        assert!(timeline.lanes[0].spans.windows(2).all(|pair| pair[0].to == pair[1].from));
-        let refund = timeline.lanes.iter().find(|lane| lane.name == "payments.refund").unwrap();
-        assert_eq!(refund.spans.iter().map(|span| span.hue).collect::<Vec<_>>(), [Hue::Waiting, Hue::Good]); // I-50
     }
 
     #[test]

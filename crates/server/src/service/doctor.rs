@@ -11,6 +11,7 @@ use protocol::code::Code;
 use protocol::command::Caller;
 use protocol::policy::Verdict;
 use protocol::principal::{Kind, Principal, Right};
+use protocol::resource::State;
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
@@ -36,6 +37,7 @@ impl Service {
         checks.push(self.configuration());
         checks.push(self.approvers());
         checks.extend(self.nobody());
+        checks.extend(self.hardware());
         checks.push(self.stuck(by).await?);
         let ok = checks.iter().all(|check| check.verdict != CheckVerdict::Failed);
         Ok(DoctorReport { ok, version: env!("CARGO_PKG_VERSION").to_owned(), checks })
@@ -164,6 +166,29 @@ impl Service {
             ),
             1 => fine("approvers", "one person can decide".to_owned()),
             n => fine("approvers", format!("{n} people can decide")),
+        }
+    }
+
+    /// Resources that are closed until somebody resets them, and those whose last start failed; none is declared, none is told.
+    fn hardware(&self) -> Option<Check> {
+        let all = self.engine.resources();
+        let contained = all.iter().filter_map(|resource| match &resource.state {
+            State::Contained { why, .. } => Some(format!("{} is contained: {why}", resource.name)),
+            _ => None,
+        });
+        let contained: Vec<String> = contained.collect();
+        if !contained.is_empty() {
+            let hint = "look at its processes, then `stasis resource reset NAME`";
+            return Some(warning("resources", contained.join("; "), hint));
+        }
+        let failing = all.iter().filter(|resource| resource.state != State::Warm);
+        let failing: Vec<String> = failing
+            .filter_map(|resource| Some(format!("{}: {}", resource.name, resource.last_error.as_ref()?)))
+            .collect();
+        match (all.len(), failing.as_slice()) {
+            (0, _) => None,
+            (n, []) => Some(fine("resources", format!("{n} declared, none contained"))),
+            _ => Some(warning("resources", failing.join("; "), "the next run that needs it starts it again")),
         }
     }
 

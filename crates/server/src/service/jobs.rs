@@ -3,7 +3,7 @@
 use super::Service;
 use super::failure::{told, unread};
 use super::list;
-use super::problem::{Answer, problem};
+use super::problem::{Answer, not_found, problem};
 use crate::view;
 use api::Json;
 use api::job::{ClaimRequest, ClaimedJobs, Job, JobQuery};
@@ -23,6 +23,7 @@ impl Service {
         self.reads(by)?;
         let (limit, after) = (list::limit(query.limit)?, list::cursor(query.cursor.as_deref())?);
         let filter = store::JobFilter {
+            job: None,
             namespace: Some(by.principal.namespace.clone()),
             run: query.run,
             kind: query.kind.clone(),
@@ -34,6 +35,16 @@ impl Service {
         }
         let items = page.items.iter().map(|of| view::job::job(&of.job, view::job::Bodies::default(), None));
         Ok(Page { items: items.collect(), next_cursor: page.next.map(|next| next.to_string()) })
+    }
+
+    /// One job of the caller's namespace.
+    pub async fn job(&self, by: &Caller, id: JobId) -> Answer<Job> {
+        self.reads(by)?;
+        let namespace = Some(by.principal.namespace.clone());
+        let filter = store::JobFilter { job: Some(id), namespace, ..store::JobFilter::default() };
+        let page = self.engine.ledger().jobs(filter, None, 1).await.map_err(|error| unread(error, by))?;
+        let found = page.items.first().ok_or_else(not_found)?;
+        Ok(view::job::job(&found.job, view::job::Bodies::default(), None))
     }
 
     /// Gives an agent jobs of its kind, each with its task and the tools that it may call.

@@ -17,6 +17,7 @@ use protocol::limits::DEFAULT_QUEUE;
 use protocol::pause::Shared;
 use protocol::principal::{Right, Rights};
 use protocol::registry::{self, Registry};
+use protocol::resource::State;
 
 impl Service {
     /// The guests of this process that belong to runs of the caller's namespace.
@@ -78,9 +79,26 @@ impl Service {
     }
 
     /// What this process can make warm, by name.
-    pub fn resources(&self, by: &Caller) -> Answer<Page<Resource>> {
+    pub async fn resources(&self, by: &Caller) -> Answer<Page<Resource>> {
         self.reads(by)?;
-        Ok(Page::whole(self.engine.resources().into_iter().map(view::resource).collect()))
+        let mut items = Vec::new();
+        for found in self.engine.resources() {
+            items.push(self.resource_for(by, view::resource(found)).await?);
+        }
+        Ok(Page::whole(items))
+    }
+
+    /// The resource without runs of other namespaces; how many there are may be known.
+    async fn resource_for(&self, by: &Caller, mut resource: Resource) -> Answer<Resource> {
+        for runs in [&mut resource.lease_runs, &mut resource.waiting_runs] {
+            let mut known = Vec::new();
+            for run in runs.drain(..) {
+                let row = self.engine.ledger().run(run).await.map_err(|error| unread(error, by))?;
+                known.extend(row.filter(|row| row.namespace == by.principal.namespace).map(|row| row.id));
+            }
+            *runs = known;
+        }
+        Ok(resource)
     }
 
     /// Resets a contained resource. `changed` of the answer says whether it was contained.
@@ -88,7 +106,7 @@ impl Service {
         let reset = self.engine.reset_resource(by, name).await;
         let changed = Some(reset.map_err(|failure| told(failure, by))?);
         let found = self.engine.resources().into_iter().find(|resource| resource.name == name);
-        let resource = found.map(view::resource).ok_or_else(not_found)?;
+        let resource = self.resource_for(by, found.map(view::resource).ok_or_else(not_found)?).await?;
         Ok(Resource { changed, ..resource })
     }
 
@@ -184,12 +202,32 @@ impl Service {
             ready: reason.is_none(),
             recovering: self.engine.recovering(),
             reason,
+            degraded: self.degraded(),
             lasting: self.facts.lasting,
             workers: self.facts.carries,
             config_digest: self.facts.config,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
         }
+    }
+
+    /// In few words, since anybody who reaches the port may read it; the doctor has the rest.
+    fn degraded(&self) -> Vec<String> {
+        let resources = self.engine.resources().into_iter();
+        let contained = resources.filter(|resource| matches!(resource.state, State::Contained { .. }));
+        let mut found: Vec<String> =
+            contained.map(|resource| format!("resource {} is contained", resource.name)).collect();
+        match self.engine.stuck_known() {
+            0 => {}
+            1 => found.push("one run cannot go on by itself".to_owned()),
+            n => found.push(format!("{n} runs cannot go on by themselves")),
+        }
+        for (name, pass) in ["recovery", "expiry"].iter().zip(self.engine.passes()) {
+            if let Some(errors) = pass.map(|pass| pass.errors).filter(|errors| *errors > 0) {
+                found.push(format!("the last pass of {name} met {errors} errors"));
+            }
+        }
+        found
     }
 
     /// What engine and ledger count, for `/metrics`.

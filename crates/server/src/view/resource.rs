@@ -19,7 +19,9 @@ pub(crate) fn resource(view: View) -> Resource {
         memory_mib: cost.map(|cost| cost.memory_mib),
         slots: cost.map(|cost| cost.slots),
         leases: view.leases.len() as u64,
-        waiting: view.waiting as u64,
+        waiting: view.waiting.len() as u64,
+        lease_runs: view.leases,
+        waiting_runs: view.waiting,
         changed: None,
     }
 }

@@ -1,241 +1,15 @@
-"""Tests of the console in a real browser, against a real server with real tools (I-50 to I-53).
-
-Each test starts runs of small programs whose calls need approval, answers on the pages as a person would, and reads the
-result from the ledger of the payments server or from the API: what the page shows is never taken for what happened.
-The server is the binary that STASIS_BIN names.
-"""
+"""Tests of the console: signing in, answers, doors, keys, sizes and runs (I-50 to I-53)."""
 
 import hashlib
-import http.client
 import http.server
 import json
-import os
-import pathlib
-import subprocess
-import sys
-import tempfile
 import threading
 import unittest
 import urllib.parse
 import urllib.request
 
-from webdriver import ENTER, ESCAPE, TAB, Driver, wait_for
-
-ROOT = pathlib.Path(__file__).resolve().parents[4]
-REFUND = ROOT / "examples" / "refund"
-SCREENSHOTS = ROOT / "target" / "screenshots"
-
-#: How long something of the server may take: a first compilation of the guest image is part of the first run.
-PATIENCE = 60
-
-#: Beside the tools of the example: one that two have to approve, one that the requester may not, one that soon expires.
-TOOLS = """
-[[tool]]
-name = "desk.two"
-effect = "write"
-recovery = "idempotent"
-description = "Write to every customer"
-input = { type = "object" }
-http = { method = "POST", url = "http://127.0.0.1:9100/mails" }
-approval = { when = "exists(args.to)", roles = ["finance"], quorum = 2 }
-
-[[tool]]
-name = "desk.other"
-description = "Write to a customer"
-effect = "write"
-recovery = "idempotent"
-input = { type = "object" }
-http = { method = "POST", url = "http://127.0.0.1:9100/mails" }
-approval = { when = "exists(args.to)", roles = ["finance"], separate_requester = true, edit = "yes" }
-
-[[tool]]
-name = "desk.brief"
-description = "Write to a customer, soon"
-effect = "write"
-recovery = "idempotent"
-input = { type = "object" }
-http = { method = "POST", url = "http://127.0.0.1:9100/mails" }
-approval = { when = "exists(args.to)", roles = ["finance"], lease = "8s" }
-
-[[tool]]
-name = "desk.lost"
-effect = "write"
-recovery = "manual"
-description = "Write to a customer over a line that breaks"
-input = { type = "object" }
-http = { method = "POST", url = "http://127.0.0.1:9200/mails" }
-approval = "never"
-
-[[principal]]
-id = "vera"
-name = "Vera"
-kind = "person"
-rights = ["runs:read"]
-
-[[principal]]
-id = "ben"
-name = "Ben"
-kind = "person"
-roles = ["finance"]
-"""
-
-#: Calls the tool that the input names, with the arguments it names, as often as it says; a no is no error.
-ASKS = """
-desk_tools = {"two": desk.two, "other": desk.other, "brief": desk.brief, "refund": payments.refund}
-done = []
-for turn in range(inputs.get("times", 1)):
-    try:
-        done.append(desk_tools[inputs["tool"]](**inputs["arguments"]))
-    except (stasis.Rejected, stasis.Expired) as refusal:
-        done.append(type(refusal).__name__)
-result = {"done": done}
-"""
-
-#: Asks a person for a word, and ends with what the person said.
-GATE = """
-decision = stasis.gate("Which order does the customer mean?", details={"found": ["o-7", "o-8"]}, roles=["finance"],
-                       form={"type": "object", "required": ["order_id"], "properties": {
-                           "order_id": {"type": "string", "maxLength": 20},
-                           "urgent": {"type": "boolean", "title": "Urgent?", "description": "Urgent ones go out today."},
-                           "share": {"type": "number"},
-                           "note": {"type": "string"}}})
-result = {"answer": decision.answer}
-"""
-
-#: Makes one call whose answer never comes.
-LOST = """
-result = {"sent": desk.lost(to="lost@customers.example", body="x")}
-"""
-
-
-class Broken(http.server.BaseHTTPRequestHandler):
-    """Reads a request whole and hangs up without an answer."""
-
-    def do_POST(self):
-        self.rfile.read(int(self.headers["Content-Length"]))
-        self.close_connection = True
-
-    def log_message(self, *_):
-        pass
-
-
-class Server:
-    """`stasis dev` on a directory of its own, with the payments server behind it."""
-
-    def __init__(self):
-        self.folder = tempfile.TemporaryDirectory(prefix="stasis-console-")
-        self.path = pathlib.Path(self.folder.name)
-        self.processes = []
-        self.outputs = []
-        self.broken = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Broken)
-        threading.Thread(target=self.broken.serve_forever, daemon=True).start()
-        try:
-            self.start()
-        except BaseException:
-            self.close()
-            raise
-
-    def start(self):
-        environment = {**os.environ, "PAY_TOKEN": "pay"}
-        files = ["--ledger", self.path / "payments.jsonl", "--outbox", self.path / "mails.jsonl"]
-        payments = self.spawn([sys.executable, REFUND / "payments.py", "--port", "0", *files], environment)
-        address = self.first_line(payments)["url"].removeprefix("http://")
-        config = (REFUND / "stasis.toml").read_text() + TOOLS
-        config = config.replace("127.0.0.1:9100", address).replace(":9200", f":{self.broken.server_address[1]}")
-        (self.path / "stasis.toml").write_text(config)
-        words = ["dev", "--listen", "127.0.0.1:0", "--output", "ndjson"]
-        places = ["--data", self.path / "data", "--config", self.path / "stasis.toml"]
-        host = self.spawn([os.environ["STASIS_BIN"], *words, *places], environment)
-        up = self.first_line(host)
-        self.url, self.sign_in_url, self.token = up["url"].rstrip("/"), up["sign_in_url"], up["token"]
-        programs = {"asks": ASKS, "gate": GATE, "lost": LOST, "refund": (REFUND / "refund.py").read_text()}
-        for key, source in programs.items():
-            self.api("POST", "/v1/workflows", {"key": key, "kind": "script", "source": source})
-
-    def spawn(self, command, environment):
-        log = open(self.path / f"log-{len(self.processes)}", "w+b")
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, env=environment)
-        self.processes.append(process)
-        self.outputs.append(log)
-        return process
-
-    def first_line(self, process):
-        """What a process says once it is ready; where it ended instead, what it said of that."""
-        line = process.stdout.readline()
-        if not line:
-            raise RuntimeError((self.path / f"log-{self.processes.index(process)}").read_text())
-        return json.loads(line)
-
-    def close(self):
-        for process in reversed(self.processes):
-            process.terminate()
-            try:
-                process.wait(10)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-            process.stdout.close()
-        for log in self.outputs:
-            log.close()
-        self.broken.shutdown()
-        self.broken.server_close()
-        self.folder.cleanup()
-
-    def api(self, method, path, body=None, token=None):
-        """The answer of the API, to `local` unless another token is given."""
-        data = None if body is None else json.dumps(body).encode()
-        headers = {"Authorization": f"Bearer {token or self.token}", "Content-Type": "application/json"}
-        request = urllib.request.Request(self.url + path, data, headers, method=method)
-        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
-            return json.load(answer)
-
-    def post(self, path, form, headers):
-        """Status, headers and body of the answer to a form, as it comes: no redirect is followed."""
-        connection = http.client.HTTPConnection(self.url.removeprefix("http://"), timeout=PATIENCE)
-        try:
-            headers = {"Content-Type": "application/x-www-form-urlencoded", **headers}
-            connection.request("POST", path, urllib.parse.urlencode(form), headers)
-            answer = connection.getresponse()
-            return answer.status, answer.headers, answer.read().decode()
-        finally:
-            connection.close()
-
-    def token_of(self, principal):
-        return self.api("POST", "/v1/tokens", {"principal": principal})["secret"]
-
-    def run(self, workflow, body):
-        return self.api("POST", "/v1/runs", {"workflow": workflow, "input": body})["id"]
-
-    def ask(self, tool, arguments, times=1):
-        """Starts a run that calls `tool`, and waits for its question. Gives the run and the approval."""
-        run = self.run("asks", {"tool": tool, "arguments": arguments, "times": times})
-        return run, self.question(run)
-
-    def question(self, run, after=()):
-        def found():
-            pending = self.api("GET", f"/v1/approvals?run={run}")["items"]
-            return next((approval for approval in pending if approval["id"] not in after), None)
-
-        return wait_for(found, f"a question of {run}", PATIENCE)
-
-    def approval(self, id):
-        return self.api("GET", f"/v1/approvals/{id}")
-
-    def ended(self, run):
-        """The run, once it has ended."""
-        final = ("done", "failed", "cancelled")
-        read = lambda: (found := self.api("GET", f"/v1/runs/{run}"))["status"] in final and found
-        return wait_for(read, f"the end of {run}", PATIENCE)
-
-    def lines(self, name):
-        file = self.path / name
-        return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
-
-    def refunds(self, order):
-        return [line["amount"] for line in self.lines("payments.jsonl") if line["order_id"] == order]
-
-    def mails(self, to):
-        return [line for line in self.lines("mails.jsonl") if line["to"] == to]
+from console import PATIENCE, SCREENSHOTS, ConsoleCase
+from webdriver import ENTER, ESCAPE, TAB, wait_for
 
 
 class Elsewhere(http.server.BaseHTTPRequestHandler):
@@ -253,36 +27,7 @@ class Elsewhere(http.server.BaseHTTPRequestHandler):
         pass
 
 
-class ConsoleTest(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.server = Server()
-        cls.addClassCleanup(cls.server.close)
-        cls.driver = cls.enterClassContext(Driver())
-        cls.tokens = {name: cls.server.token_of(name) for name in ("maria", "ben", "vera")}
-
-    def page(self, who="maria", to="/console/approvals", **options):
-        """A browser in which somebody is signed in by token."""
-        page = self.enterContext(self.driver.session(**options))
-        page.open(self.server.url + to)
-        page.find("#token").type((self.server.token if who == "local" else self.tokens[who]) + ENTER)
-        page.wait_for(lambda: page.url.endswith(to), f"{who} at {to}")
-        self.addCleanup(self.assert_quiet, page)
-        return page
-
-    def assert_quiet(self, page):
-        """The browser refused nothing by the content security policy, and no script failed."""
-        loud = [line["message"] for line in page.console() if line["level"] == "SEVERE"]
-        # A refused form is answered with its status, which the browser reports; that is no fault of the page.
-        loud = [line for line in loud if "the server responded with a status of 4" not in line]
-        self.assertEqual(loud, [])
-
-    def open(self, page, approval):
-        page.open(f"{self.server.url}/console/approvals/{approval['id']}")
-
-    def status(self, approval):
-        return self.server.approval(approval["id"])["status"]
-
+class ConsoleTest(ConsoleCase):
     # Signing in
 
     def test_opening_a_sign_in_link_spends_nothing_and_its_button_signs_in_once(self):
@@ -681,6 +426,10 @@ class ConsoleTest(unittest.TestCase):
             "runs": "/console/runs",
             "run": f"/console/runs/{run}",
             "cancel": f"/console/runs/{run}/cancel",
+            "jobs": "/console/jobs",
+            "job": f"/console/jobs/{self.claimed()['id']}",
+            "resources": "/console/resources",
+            "held": f"/console/runs/{self.held()}",
         }
         page = self.page()
         for width, height in [(1440, 900), (360, 740)]:

@@ -89,7 +89,7 @@ pub(crate) async fn resources(
     Caller(by): Caller,
     Query(NoQuery {}): Query<NoQuery>,
 ) -> Done<Page<Resource>> {
-    Ok(Json(app.service.resources(&by)?))
+    Ok(Json(app.service.resources(&by).await?))
 }
 
 /// Bring a contained resource to a known state: what may still run of it is ended.

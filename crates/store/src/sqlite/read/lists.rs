@@ -144,6 +144,9 @@ impl Reader<'_> {
     /// Newest first.
     pub(crate) fn jobs(self, filter: &JobFilter, after: Option<Cursor>, limit: usize) -> Result<Page<JobOf>, Fault> {
         let mut terms = Where::default();
+        if let Some(job) = filter.job {
+            terms.with("j.id = ?", job.as_bytes().to_vec());
+        }
         if let Some(run) = filter.run {
             terms.with("j.run = (SELECT n FROM run WHERE id = ?)", run.as_bytes().to_vec());
         }
@@ -290,7 +293,13 @@ pub(super) fn approvals_sql(filter: &ApprovalFilter, after: Option<Cursor>, limi
         ApprovalOrder::Expiring => {
             let last = "(SELECT coalesce(expires_at, 9223372036854775807), id FROM approval WHERE id = ?)";
             let beyond = format!("(coalesce(a.expires_at, 9223372036854775807), a.id) > {last}");
-            after.into_iter().for_each(|id| terms.with(&beyond, id));
+            // SQLite does not seek to a pair that a query gives: without its first member alone it reads the index from the start.
+            let from = "coalesce(a.expires_at, 9223372036854775807) >= \
+                        (SELECT coalesce(expires_at, 9223372036854775807) FROM approval WHERE id = ?)";
+            if let Some(id) = after {
+                terms.with(from, id.clone());
+                terms.with(&beyond, id);
+            }
             "coalesce(a.expires_at, 9223372036854775807), a.id"
         }
     };
