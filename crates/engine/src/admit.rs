@@ -14,9 +14,10 @@ use protocol::limits::{DEFAULT_QUEUE, PRIORITY};
 use protocol::principal::Principal;
 use protocol::refusal::Refusal;
 use protocol::rows::NewBody;
-use protocol::run::{PatternRef, Run, Settings};
+use protocol::run::{Kind, PatternRef, Run, Settings};
 use protocol::schema::Schema;
 use protocol::time::Time;
+use protocol::workflow::Pattern;
 use std::collections::BTreeMap;
 
 /// A request for a run.
@@ -113,7 +114,7 @@ async fn known(
     }
 }
 
-async fn pin(inner: &Inner, request: &StartRun) -> Result<(protocol::workflow::Pattern, Settings), Failure> {
+async fn pin(inner: &Inner, request: &StartRun) -> Result<(Pattern, Settings), Failure> {
     let registry = inner.ledger.registry();
     let key = &request.workflow;
     let unknown = || {
@@ -137,11 +138,21 @@ async fn pin(inner: &Inner, request: &StartRun) -> Result<(protocol::workflow::P
             let resume = pattern.manifest.resume;
             Ok((pattern.clone(), Settings { max_calls, not_after, resume, ..workflow.settings }))
         }
-        Err(PinError::Unavailable(why)) => match inner.sandbox() {
-            Err(failure) => Err(failure),
-            Ok(_) => Err(Failure::Image(format!("{key}@{} cannot run here: {why}", pattern.revision))),
-        },
+        Err(PinError::Unavailable(why)) => Err(cannot_run(inner, pattern, &why)),
         Err(PinError::Unread(reason)) => Err(store::ReadError::Unavailable { reason }.into()),
+    }
+}
+
+/// A run that could not go on here is not begun here.
+fn cannot_run(inner: &Inner, pattern: &Pattern, why: &str) -> Failure {
+    let detail = format!("{}@{} cannot run here: {why}", pattern.manifest.key, pattern.revision);
+    match (pattern.manifest.kind, inner.sandbox()) {
+        (Kind::Rust, _) => {
+            let hint = "start it in the program that has its code";
+            Failure::Refused(Refusal::new(Code::UnknownWorkflow, detail).hint(hint))
+        }
+        (Kind::Script | Kind::Graph | Kind::Agent, Err(failure)) => failure,
+        (Kind::Script | Kind::Graph | Kind::Agent, Ok(_)) => Failure::Image(detail),
     }
 }
 

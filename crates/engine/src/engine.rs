@@ -163,6 +163,7 @@ impl Engine {
             carry: config.carry,
             separate_requester: config.separate_requester,
             worker,
+            abilities: Mutex::default(),
             crew: Crew::new(capacity),
             pinned: Kept::default(),
             unasked: Unasked::default(),
@@ -179,6 +180,7 @@ impl Engine {
             tasks: TaskTracker::new(),
             ledger: config.ledger,
         });
+        inner.look_at_abilities();
         let renewer = if inner.carry { Some(Renewer::start(&inner)?) } else { None };
         tend(&inner, "passes", maintenance::run);
         if inner.carry {

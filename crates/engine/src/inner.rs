@@ -1,5 +1,6 @@
 //! What all parts of an engine share.
 
+use crate::ability;
 use crate::audit::Audit;
 use crate::broker::Unasked;
 use crate::engine::Image;
@@ -13,12 +14,14 @@ use crate::tend::Relays;
 use crate::tools::Connectors;
 use crate::worker::Crew;
 use crate::workflow::Workflows;
+use protocol::able::{Abilities, Able};
+use protocol::command::Taker;
 use protocol::digest::Digest;
 use protocol::id::{Ids, RequestId, WorkerId};
 use protocol::limits::{Limits, WorkerSettings};
 use protocol::time::Time;
 use sandbox::Sandbox;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -48,6 +51,7 @@ pub(crate) struct Inner {
     pub(crate) carry: bool,
     pub(crate) separate_requester: bool,
     pub(crate) worker: WorkerId,
+    pub(crate) abilities: Mutex<Arc<Abilities>>,
     pub(crate) crew: Crew,
     pub(crate) pinned: Kept<Pinned>,
     pub(crate) unasked: Unasked,
@@ -111,6 +115,30 @@ impl Inner {
             Image::Found(sandbox) => Ok(sandbox),
             Image::Missing { why } => Err(Failure::Image(why.clone())),
         }
+    }
+
+    /// This worker, as it takes hops.
+    pub(crate) fn taker(&self) -> Taker {
+        Taker { worker: self.worker, ttl: self.settings.claim_ttl, able: self.able() }
+    }
+
+    /// What this worker can run, as it last looked.
+    pub(crate) fn able(&self) -> Able {
+        Able::Stated(self.abilities.lock().unwrap_or_else(PoisonError::into_inner).clone())
+    }
+
+    /// The registered patterns that this worker can run.
+    pub(crate) fn able_patterns(&self) -> BTreeSet<Digest> {
+        let abilities = self.abilities.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let registry = self.ledger.registry();
+        let patterns = registry.workflows.values().flat_map(|workflow| workflow.patterns.values());
+        patterns.filter(|pattern| abilities.lack(pattern).is_none()).map(|pattern| pattern.digest).collect()
+    }
+
+    /// Looks again at what this worker can run: images come and go with their cache.
+    pub(crate) fn look_at_abilities(&self) {
+        let abilities = Arc::new(ability::look(self));
+        *self.abilities.lock().unwrap_or_else(PoisonError::into_inner) = abilities;
     }
 
     pub(crate) fn now(&self) -> Time {

@@ -4,6 +4,7 @@
 //! leave them. It decides no status: every change of truth is a command of the ledger, decided in `protocol`. Start at
 //! [`Engine`]; a hop's life is in `hop`, a call's way out in `broker` and `tools`.
 
+mod ability;
 mod admit;
 mod apply;
 pub mod audit;

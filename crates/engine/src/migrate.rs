@@ -31,6 +31,17 @@ impl FromIterator<Migrator> for Migrators {
 pub(crate) struct Chain<'m>(Vec<&'m Migrator>);
 
 impl Migrators {
+    /// The schemas from which a chain leads to this one, itself included.
+    pub(crate) fn leading_to<'m>(&'m self, schema: &'m str) -> BTreeSet<&'m str> {
+        let mut leading = BTreeSet::from([schema]);
+        let mut ways = vec![schema];
+        while let Some(to) = ways.pop() {
+            let from = self.0.iter().filter(|migrator| migrator.to == to).map(|migrator| migrator.from.as_str());
+            ways.extend(from.filter(|from| leading.insert(from)));
+        }
+        leading
+    }
+
     /// The shortest chain, and of several as short the one whose migrators were registered first.
     pub(crate) fn chain(&self, from: &str, to: &str) -> Option<Chain<'_>> {
         let mut ways = VecDeque::from([(from, Vec::new())]);
@@ -76,6 +87,8 @@ mod tests {
         let chain = |from, to| migrators.chain(from, to).map(|chain| told(&chain));
         assert_eq!(chain("1", "4"), Some(vec!["1>3".to_owned(), "3>4".to_owned()]));
         assert_eq!(chain("2", "2"), Some(vec![]));
+        let leading = |to| migrators.leading_to(to).into_iter().collect::<Vec<_>>();
+        assert_eq!((leading("3"), leading("1")), (vec!["1", "2", "3"], vec!["1", "2"]));
         assert_eq!(chain("4", "1"), None);
         assert_eq!(Migrators::default().chain("1", "1").map(|chain| told(&chain)), Some(vec![]));
     }

@@ -48,6 +48,7 @@ impl Bench {
             carry: true,
             separate_requester: false,
             worker: world.taker().worker,
+            abilities: Default::default(),
             crew: Crew::new(8),
             pinned: Kept::default(),
             unasked: Default::default(),

@@ -3,6 +3,7 @@
 //! Owns: what each command carries, and what it is answered. [`crate::decide`] decides them. A caller that lost an
 //! answer looks at the rows the command names and acts on what it finds.
 
+use crate::able::Able;
 use crate::approval::{Method, Verdict};
 use crate::call::Outcome;
 use crate::digest::Digest;
@@ -90,11 +91,13 @@ pub struct Caller {
     pub request: RequestId,
 }
 
-/// A worker of this process that can take the hop in the same commit.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// A worker that can take a hop, also in the commit that makes its delivery.
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Taker {
     pub worker: WorkerId,
     pub ttl: Duration,
+    /// What it can run; it is given nothing else.
+    pub able: Able,
 }
 
 /// E-1, and E-3 with it where `taker` is given.
@@ -162,7 +165,7 @@ pub struct KnownKey {
 }
 
 /// E-3.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Claim {
     pub run: RunId,
     pub seq: u32,
@@ -507,11 +510,13 @@ pub enum Opened {
 }
 
 /// One run of the recovery pass (section 14), under the settings of the pass.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Recover {
     pub run: RunId,
     pub reach: Reach,
     pub patience: Patience,
+    /// What the live workers can run; a queued run that none of them can is refused in the end.
+    pub able: Able,
 }
 
 /// What recovery bears before it gives up.
@@ -521,6 +526,8 @@ pub struct Patience {
     pub continuations: u32,
     /// How long past its tool's limit a call may run before it is ambiguous.
     pub beyond_tool_limit: Duration,
+    /// How long a queued run waits for a worker that can run it.
+    pub pin_grace: Duration,
 }
 
 /// What became of a write in flight of a stopping run whose hop is gone, as far as its lookup could tell.

@@ -7,6 +7,7 @@
 //! Where to start: [`run::EDGES`] lists every legal edge, [`command`] every way to change a run, [`decide`] how each is
 //! decided. [`json`] holds the one parser that every body meeting a digest goes through.
 
+pub mod able;
 pub mod approval;
 pub mod audit;
 pub mod builtin;

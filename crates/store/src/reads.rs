@@ -12,6 +12,7 @@ use protocol::rows::LogLine;
 use protocol::run::Run;
 use protocol::time::Time;
 use protocol::webhook::Message;
+use std::collections::BTreeSet;
 
 use crate::error::{Corrupt, ReadError};
 use crate::ledger::Ledger;
@@ -146,6 +147,12 @@ impl Ledger {
         let paused = registry.pauses.iter().filter(|(_, shade)| shade.now.is_some()).map(|(scope, _)| scope.clone());
         let paused: Vec<Shared> = paused.collect();
         self.inner.readers.read(move |r| r.claimable(now, &paused, skip, limit)).await
+    }
+
+    /// Hops that wait for a worker and whose pattern is none of these, the first so many of each pin.
+    pub async fn waiting_for_others(&self, able: BTreeSet<Digest>, limit: usize) -> Read<Vec<Claimable>> {
+        let now = self.now();
+        self.inner.readers.read(move |r| r.waiting_for_others(now, &able, limit)).await
     }
 
     /// What is due at `now`, each list at most `limit` long and `skip` rows on.

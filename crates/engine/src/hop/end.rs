@@ -53,10 +53,7 @@ pub(super) async fn park(hop: &mut Hop, turn: &Turn, parking: Parking) -> Result
 /// The commit of a park.
 pub(super) async fn park_with(hop: &mut Hop, checkpoint: NewCheckpoint, mode: WaitMode) -> Result<Next, Out> {
     // The taker would be this worker; its room is what this hop leaves.
-    let taker = hop
-        .inner
-        .carry
-        .then_some(protocol::command::Taker { worker: hop.inner.worker, ttl: hop.inner.settings.claim_ttl });
+    let taker = hop.inner.carry.then(|| hop.inner.taker());
     let taker = taker.filter(|_| !hop.inner.stopping.is_cancelled());
     failpoint::hit("park.before");
     let answer = hop.commit(Act::Park { checkpoint, mode, taker }).await?;

@@ -57,7 +57,7 @@ impl Hop {
 async fn pin(inner: &Inner, run: &Run) -> Result<Arc<Pinned>, Bar> {
     let unavailable = |why: String| {
         tracing::warn!(run = %run.id, why, "pinned pattern unavailable");
-        Bar::Fails(unavailable(run, &why))
+        Bar::Fails(Failure::unavailable(&run.pattern, &why))
     };
     let pinned = pinned::of_run(inner, run).await.map_err(|error| match error {
         PinError::Unavailable(why) => unavailable(why),
@@ -123,19 +123,6 @@ fn take(hop: &mut Hop, rows: Shown, told: Told) {
     hop.start = told.start;
     hop.turns = told.turns;
     hop.calls.extend(told.calls.into_iter().map(|call| (call.id, call)));
-}
-
-/// the exact text; a newer revision is never used instead (W-6).
-fn unavailable(run: &Run, why: &str) -> Failure {
-    #[derive(serde::Serialize)]
-    struct Detail<'a> {
-        why: &'a str,
-    }
-    Failure {
-        code: Code::PinnedPatternUnavailable,
-        message: format!("pinned Pattern unavailable: {}@{}", run.pattern.key, run.pattern.revision),
-        detail: protocol::json::to_canonical(&Detail { why }).ok(),
-    }
 }
 
 fn failure(code: Code, message: impl Into<String>) -> Failure {

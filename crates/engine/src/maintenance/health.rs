@@ -5,6 +5,7 @@
 
 use super::sweep::Pass;
 use protocol::id::RunId;
+use protocol::run::Run;
 use protocol::time::Time;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -61,6 +62,12 @@ impl Health {
 
     pub(crate) fn failing(&self, run: RunId, detail: String, now: Time) {
         self.stuck(&run.to_string(), Cause::Degraded, detail, now);
+    }
+
+    /// Nobody who is there can run it.
+    pub(super) fn without_worker(&self, run: &Run, why: &str) {
+        let detail = format!("no worker for {}@{}: {why}", run.pattern.key, run.pattern.revision);
+        self.stuck(&run.id.to_string(), Cause::WithoutWorker, detail, run.since);
     }
 
     pub(super) fn unpinned(&self, found: &Stuck) {

@@ -16,6 +16,7 @@ pub use sweep::Pass;
 use crate::failure::Failure;
 use crate::inner::Inner;
 use protocol::command::Reach;
+use protocol::id::RunId;
 use protocol::run::Status;
 use protocol::time::Time;
 use std::collections::BTreeMap;
@@ -58,6 +59,7 @@ pub(crate) async fn run(inner: Arc<Inner>) {
             }
             _ = recover_at.tick() => {
                 let pass = sweeps.recover(&inner, Reach::Lapsed).await;
+                let pass = if inner.carry && inner.may_claim() { pass.and(sweep::without_worker(&inner).await) } else { pass };
                 report("recovery", pass);
                 inner.health.recovered(pass);
             }
@@ -138,6 +140,11 @@ pub(crate) async fn stuck(inner: &Inner) -> Result<Vec<Stuck>, Failure> {
     // What the passes know has its time.
     found.extend(inner.health.list().into_iter().map(|stuck| (stuck.run.clone(), stuck)));
     Ok(found.into_values().collect())
+}
+
+/// A run could not be claimed by this worker, which may be because it lacks something.
+pub(crate) async fn not_claimed(inner: &Arc<Inner>, run: RunId) {
+    sweep::refuse_or_tell(inner, run).await;
 }
 
 /// Runs of one read.

@@ -44,7 +44,7 @@ impl Pass {
         }
     }
 
-    fn and(self, other: Pass) -> Pass {
+    pub(super) fn and(self, other: Pass) -> Pass {
         Pass {
             changed: self.changed + other.changed,
             repaired: self.repaired + other.repaired,
@@ -101,7 +101,7 @@ impl Finding {
 }
 
 /// What became of one row.
-enum Row {
+pub(super) enum Row {
     Changed {
         repaired: bool,
     },
@@ -228,8 +228,39 @@ async fn recover(inner: &Arc<Inner>, run: RunId, reach: Reach) -> Row {
     if worker::carries(inner, run) {
         return Row::Stayed;
     }
-    let patience = inner.settings.patience();
-    one(inner, run, Command::Recover(Recover { run, reach, patience })).await
+    let (patience, able) = (inner.settings.patience(), inner.able());
+    one(inner, run, Command::Recover(Recover { run, reach, patience, able })).await
+}
+
+/// Queued runs that this worker cannot run: told of, and in the end refused. The embedded store has one process, so
+/// there is no other worker.
+pub(super) async fn without_worker(inner: &Arc<Inner>) -> Pass {
+    inner.look_at_abilities();
+    let page = inner.settings.page_size as usize;
+    let queued = match inner.ledger.waiting_for_others(inner.able_patterns(), page).await {
+        Ok(queued) => queued,
+        Err(error) => {
+            tracing::warn!(%error, "runs without a worker could not be looked for");
+            return Pass { errors: 1, ..Pass::default() };
+        }
+    };
+    let mut pass = Pass::default();
+    for row in join_all(queued.into_iter().map(|waiting| refuse_or_tell(inner, waiting.run))).await {
+        pass.count(row);
+    }
+    pass
+}
+
+/// One run that could not be claimed here.
+pub(super) async fn refuse_or_tell(inner: &Arc<Inner>, run: RunId) -> Row {
+    let row = recover(inner, run, Reach::Lapsed).await;
+    if matches!(row, Row::Stayed)
+        && let Ok(Some(queued)) = inner.ledger.run(run).await
+        && let Some(why) = inner.able().lacks(&queued, &inner.ledger.registry())
+    {
+        inner.health.without_worker(&queued, &why);
+    }
+    row
 }
 
 /// Recovers a stopping run, and looks for calls that nobody will tell of any more. A lookup takes as long as its tool

@@ -101,7 +101,7 @@ impl Crew {
         // Until the first pass is done, claims of a worker that is gone still stand for active runs.
         let counted = inner.settings.max_running.is_none() || !*inner.recovering.borrow();
         let able = inner.carry && inner.may_claim() && !inner.stopping.is_cancelled() && counted && self.free() > 0;
-        able.then_some(Taker { worker: inner.worker, ttl: inner.settings.claim_ttl })
+        able.then(|| inner.taker())
     }
 
     /// Enters a hop; `None` if the run is here already under a token as large.

@@ -12,6 +12,7 @@ pub(crate) use renew::Renewer;
 use crate::failpoint;
 use crate::hop;
 use crate::inner::Inner;
+use crate::maintenance;
 use futures_util::FutureExt as _;
 use protocol::code::Code;
 use protocol::command::{Act, Answer, Claim, Command, Hop, Progress};
@@ -42,6 +43,7 @@ pub(crate) async fn claim_loop(inner: Arc<Inner>) {
 /// behind it.
 async fn claim_some(inner: &Arc<Inner>) -> Result<(), store::ReadError> {
     let mut skip = 0;
+    let able = inner.able_patterns();
     loop {
         let room = inner.crew.free();
         if room == 0 || inner.stopping.is_cancelled() {
@@ -55,6 +57,11 @@ async fn claim_some(inner: &Arc<Inner>) -> Result<(), store::ReadError> {
             inner.health.corrupt(&fault.key, fault.to_string(), inner.now());
         }
         for found in claimable {
+            // The passes tell of it.
+            if !able.contains(&found.pattern.digest) {
+                skip += 1;
+                continue;
+            }
             let Some(taker) = inner.crew.taker(inner) else { return Ok(()) };
             let claim = Claim { run: found.run, seq: found.seq, taker };
             failpoint::hit("claim.before");
@@ -67,7 +74,12 @@ async fn claim_some(inner: &Arc<Inner>) -> Result<(), store::ReadError> {
                 }
                 Ok(other) => unreachable!("a claim is answered with its run: {other:?}"),
                 // Somebody was faster, or the run may not be claimed now.
-                Err(TransactError::Refused(_)) => skip += 1,
+                Err(TransactError::Refused(refusal)) => {
+                    skip += 1;
+                    if refusal.code == Code::NotNow {
+                        maintenance::not_claimed(inner, found.run).await;
+                    }
+                }
                 Err(error) => {
                     tracing::warn!(%error, run = %found.run, "a claim failed");
                     inner.health.failing(found.run, error.to_string(), inner.now());

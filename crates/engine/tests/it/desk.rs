@@ -10,6 +10,7 @@ use engine::workflow::Workflows;
 use engine::{
     DecideRequest, Engine, EngineConfig, Failure, Image, Migrators, RegisterScript, StartError, StartRun, Until,
 };
+use protocol::able::Able;
 use protocol::approval::{Approval, Method, Verdict};
 use protocol::call::Call;
 use protocol::command::{Caller, Command, Decided, Reach, Recover};
@@ -72,7 +73,9 @@ pub(crate) struct Setting {
 
 impl Default for Setting {
     fn default() -> Setting {
-        let worker = WorkerSettings { shutdown_grace: Duration::from_secs(10), ..WorkerSettings::default() };
+        // Nobody waits here for another build.
+        let (shutdown_grace, pin_grace) = (Duration::from_secs(10), Duration::ZERO);
+        let worker = WorkerSettings { shutdown_grace, pin_grace, ..WorkerSettings::default() };
         Setting {
             hot: Duration::ZERO,
             carry: true,
@@ -211,7 +214,7 @@ impl Desk {
     pub(crate) async fn lose(&self, run: RunId) {
         let stranger = WorkerId::mint(Time::from_millis(1), 0, 1);
         let patience = self.engine.settings().patience();
-        let recover = Recover { run, reach: Reach::Others(stranger), patience };
+        let recover = Recover { run, reach: Reach::Others(stranger), patience, able: Able::Everything };
         self.engine.ledger().transact(Command::Recover(recover)).await.expect("taken over");
     }
 

@@ -44,9 +44,9 @@ pub(super) fn admit(admit: Admit, known: Option<(KnownKey, Box<Run>)>, around: A
     if let Err(refusal) = check(&admit, &around, cx) {
         return refusal.into();
     }
-    let taker = admit.taker;
+    let taker = admit.taker.clone();
     let mut change = born(admit, cx);
-    if let Some(taker) = step::unpaused(&change, taker, cx) {
+    if let Some(taker) = step::may_take(&change, taker, cx) {
         step::take(&mut change, taker);
     }
     let run = Box::new(change.run().clone());

@@ -96,7 +96,8 @@ fn expire_or_return(change: &mut Change, approval: &Approval, decide: &Decide, c
     if approval.is_pending() {
         return false;
     }
-    step::end_wait(change, approval.wait, approval.binding_digest) && step::member_ended(change, decide.taker, cx)
+    step::end_wait(change, approval.wait, approval.binding_digest)
+        && step::member_ended(change, decide.taker.clone(), cx)
 }
 
 /// C-169, C-170: final is final, and expiry is judged now. A late reject is kept as such.
@@ -358,7 +359,7 @@ fn close(change: &mut Change, decide: &Decide, cx: &Cx<'_>) {
         settle::answered(change, &approval, decide.verdict);
     }
     if member && !planted(Fault::AnswerWithoutReturn) {
-        step::member_ended(change, decide.taker, cx);
+        step::member_ended(change, decide.taker.clone(), cx);
     }
 }
 

@@ -25,6 +25,10 @@ pub(super) fn claim(claim: Claim, rows: Box<Rows>, cx: &mut Cx<'_>) -> Decision 
     if !pauses.is_empty() {
         return Refusal::new(Code::NotNow, pause::told(&pauses)).into();
     }
+    if let Some(why) = claim.taker.able.lacks(run, cx.registry) {
+        let detail = format!("this worker cannot run {}@{}: {why}", run.pattern.key, run.pattern.revision);
+        return Refusal::new(Code::NotNow, detail).into();
+    }
     let mut change = Change::of(rows, cx.now);
     step::charge_queue(&mut change, cx);
     step::take(&mut change, claim.taker);

@@ -5,6 +5,7 @@
 //! dispatched, or settled by key or lookup before anything else runs.
 
 use super::{Cx, Decision, expire, hop::acknowledge_hop, settle, step};
+use crate::able::Able;
 use crate::approval;
 use crate::call::{Call, RecoveryClass, State};
 use crate::code::Code;
@@ -21,11 +22,11 @@ use crate::wait::{self, Owner, Wait};
 
 /// Does what is due for one run, or nothing.
 pub(super) fn recover(recover: Recover, rows: Box<Rows>, cx: &mut Cx<'_>) -> Decision {
-    let Recover { reach, patience, .. } = recover;
+    let Recover { reach, patience, able, .. } = recover;
     let mut change = Change::of(rows, cx.now);
     let before = change.run().clone();
     let repaired = match before.status() {
-        Status::Queued => queued(&mut change, cx),
+        Status::Queued => queued(&mut change, patience, &able, cx),
         Status::Running | Status::AwaitingHardware => active(&mut change, reach, patience, cx),
         Status::AwaitingConsent | Status::AwaitingDelegate | Status::AwaitingSignal | Status::AwaitingTimer => {
             parked(&mut change, cx)
@@ -44,13 +45,21 @@ fn past_deadline(run: &Run, change: &Change) -> Option<Failure> {
     run.deadline.filter(|deadline| change.now >= *deadline).map(|_| Failure::deadline())
 }
 
-fn queued(change: &mut Change, cx: &mut Cx<'_>) -> bool {
-    if let Some(failure) = past_deadline(change.run(), change) {
+fn queued(change: &mut Change, patience: Patience, able: &Able, cx: &mut Cx<'_>) -> bool {
+    let ended = past_deadline(change.run(), change).or_else(|| without_worker(change.run(), patience, able, cx));
+    if let Some(failure) = ended {
         step::charge_queue(change, cx);
         let edges = step::StopEdges::of_failure(Edge(4), Some(Edge(4)));
         step::stop(change, Stop::Fail(failure), edges, Charge::default(), cx);
     }
     false
+}
+
+/// nobody who is there can run it, and it has waited long enough for somebody who could.
+fn without_worker(run: &Run, patience: Patience, able: &Able, cx: &Cx<'_>) -> Option<Failure> {
+    let why = able.lacks(run, cx.registry)?;
+    let since = run.delivery()?.ready_at;
+    (cx.now >= since + patience.pin_grace).then(|| Failure::unavailable(&run.pattern, &why))
 }
 
 /// Whether the claim may be taken over: lapsed by the store's clock, or of a worker that cannot be alive.

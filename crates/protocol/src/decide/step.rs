@@ -76,9 +76,10 @@ pub(super) fn charge_queue(change: &mut Change, cx: &Cx<'_>) {
     }
 }
 
-/// The taker, unless a pause keeps the run from it.
-pub(super) fn unpaused(change: &Change, taker: Option<Taker>, cx: &Cx<'_>) -> Option<Taker> {
-    taker.filter(|_| !pause::is_paused(change.run(), cx.registry))
+/// The taker, if it can run this and no pause keeps the run from it.
+pub(super) fn may_take(change: &Change, taker: Option<Taker>, cx: &Cx<'_>) -> Option<Taker> {
+    let run = change.run();
+    taker.filter(|taker| taker.able.lacks(run, cx.registry).is_none() && !pause::is_paused(run, cx.registry))
 }
 
 /// E-3: the taker owns the hop, with a token larger than any before.
@@ -115,7 +116,7 @@ pub(super) fn member_ended(change: &mut Change, taker: Option<Taker>, cx: &Cx<'_
         }
     }
     queue(change, Edge(9), Cause::Return, Charge::default(), Facts::new());
-    if let Some(taker) = unpaused(change, taker, cx) {
+    if let Some(taker) = may_take(change, taker, cx) {
         take(change, taker);
     }
     true

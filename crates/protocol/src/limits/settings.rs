@@ -53,7 +53,7 @@ settings! {
         /// Runs that may wait in the queue, and run, at once; none is no limit.
         max_queued: Option<u64> = None;
         max_running: Option<u64> = None;
-        /// How long a run waits for a worker that has its pattern; 0 with the embedded store.
+        /// How long a queued run waits for a worker that has its pattern.
         pin_grace: Duration as "duration_text" = DAY;
         shutdown_grace: Duration as "duration_text" = Duration::from_secs(30);
         /// Continuations in a row that bring a run no further.
@@ -129,7 +129,8 @@ settings! {
 impl WorkerSettings {
     /// What a recovery pass under these settings bears.
     pub fn patience(&self) -> Patience {
-        Patience { continuations: self.continuations, beyond_tool_limit: self.beyond_tool_limit }
+        let WorkerSettings { continuations, beyond_tool_limit, pin_grace, .. } = *self;
+        Patience { continuations, beyond_tool_limit, pin_grace }
     }
 
     /// What start refuses; pointers begin at the section.

@@ -4,6 +4,7 @@ use super::home::{self, Home, TTL, arguments, body, caller};
 use super::moves::{Act, Move};
 use super::state::{Given, State, Worker};
 use super::world::{Script, World};
+use crate::able::Able;
 use crate::approval::Verdict;
 use crate::call::{self, Applied, Call, Outcome, OutcomeStatus, RecoveryClass};
 use crate::code::Code;
@@ -21,7 +22,8 @@ use std::time::Duration;
 
 /// What signals are sent to and waited for by.
 const SIGNAL: &str = "go";
-const PATIENCE: Patience = Patience { continuations: 3, beyond_tool_limit: Duration::from_secs(60) };
+const PATIENCE: Patience =
+    Patience { continuations: 3, beyond_tool_limit: Duration::from_secs(60), pin_grace: Duration::ZERO };
 
 /// When a call that is in flight has had all its time.
 pub(super) fn over_time(call: &Call) -> Option<Time> {
@@ -66,7 +68,8 @@ pub(super) fn act(home: &Home, world: &World, state: &mut State, by: Move) -> Gi
             state.give(home, Command::Expire { run: state.run().id, wait })
         }
         Move::Recover => {
-            let recover = Recover { run: state.run().id, reach: Reach::Lapsed, patience: PATIENCE };
+            let recover =
+                Recover { run: state.run().id, reach: Reach::Lapsed, patience: PATIENCE, able: Able::Everything };
             state.give(home, Command::Recover(recover))
         }
         Move::Lookup { call } => {
@@ -80,7 +83,7 @@ pub(super) fn act(home: &Home, world: &World, state: &mut State, by: Move) -> Gi
 }
 
 fn claim(home: &Home, state: &mut State, worker: u8, seq: u32) -> Given {
-    let taker = Taker { worker: home::worker(worker), ttl: TTL };
+    let taker = Taker { worker: home::worker(worker), ttl: TTL, able: Able::Everything };
     let given = state.give(home, Command::Claim(Claim { run: state.run().id, seq, taker }));
     if given.answer.is_ok() {
         let token = Some(state.run().fence);

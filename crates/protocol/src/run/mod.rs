@@ -267,6 +267,19 @@ pub struct Settings {
 }
 
 impl Failure {
+    /// the exact text; a newer revision is never used instead (W-6).
+    pub fn unavailable(pattern: &PatternRef, why: &str) -> Failure {
+        #[derive(serde::Serialize)]
+        struct Detail<'a> {
+            why: &'a str,
+        }
+        Failure {
+            code: Code::PinnedPatternUnavailable,
+            message: format!("pinned Pattern unavailable: {}@{}", pattern.key, pattern.revision),
+            detail: crate::json::to_canonical(&Detail { why }).ok(),
+        }
+    }
+
     /// That of a run whose own deadline has passed.
     pub fn deadline() -> Failure {
         let message = "run deadline exceeded".to_owned();

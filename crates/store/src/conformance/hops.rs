@@ -1,5 +1,6 @@
 //! Claims, fencing, renewals, parks.
 
+use protocol::able::Able;
 use std::time::Duration;
 
 use protocol::code::Code;
@@ -16,9 +17,11 @@ use crate::error::TransactError;
 
 pub async fn of_many_claims_one_wins(world: World) {
     let run = world.queued().await;
-    let takers: Vec<Taker> = (0..8).map(|_| Taker { worker: world.id(), ttl: world.ttl }).collect();
+    let takers: Vec<Taker> =
+        (0..8).map(|_| Taker { worker: world.id(), ttl: world.ttl, able: Able::Everything }).collect();
     let told =
-        futures(8, |i| world.ledger.transact(Command::Claim(Claim { run: run.id, seq: 0, taker: takers[i] }))).await;
+        futures(8, |i| world.ledger.transact(Command::Claim(Claim { run: run.id, seq: 0, taker: takers[i].clone() })))
+            .await;
     let won = told.iter().filter(|told| matches!(told, Ok(Answer::Claimed { .. }))).count();
     assert_eq!(won, 1);
     for told in told.into_iter().filter(Result::is_err) {

@@ -1,5 +1,6 @@
 //! The recovery pass, one run at a time.
 
+use protocol::able::Able;
 use std::time::Duration;
 
 use protocol::approval::{self, Kind as Question};
@@ -32,7 +33,10 @@ pub async fn claims_of_other_processes_are_taken_over_at_once(world: World) {
     let run = world.running().await;
     let me: WorkerId = world.id();
     let mine = world.queued().await;
-    world.claim(mine.id, 0, protocol::command::Taker { worker: me, ttl: world.ttl }).await.unwrap();
+    world
+        .claim(mine.id, 0, protocol::command::Taker { worker: me, ttl: world.ttl, able: Able::Everything })
+        .await
+        .unwrap();
     let due = world.ledger.due(world.ledger.now(), Reach::Others(me), 0, 10).await.unwrap();
     assert_eq!(due.lapsed, [run.id]);
     let (after, changed) = world.recover(run.id, Reach::Others(me)).await;

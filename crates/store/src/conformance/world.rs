@@ -1,5 +1,6 @@
 //! A ledger with a workflow, a tool and a worker, and the moves of a run as one line each.
 
+use protocol::able::Able;
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -148,7 +149,7 @@ impl World {
     }
 
     pub fn taker(&self) -> Taker {
-        Taker { worker: self.worker, ttl: self.ttl }
+        Taker { worker: self.worker, ttl: self.ttl, able: Able::Everything }
     }
 
     /// An admission that no other one equals.
@@ -363,7 +364,9 @@ impl World {
 
     pub async fn recover(&self, run: RunId, reach: Reach) -> (Run, bool) {
         let patience = WorkerSettings::default().patience();
-        self.settle(Command::Recover(Recover { run, reach, patience })).await.expect("recovery is accepted")
+        self.settle(Command::Recover(Recover { run, reach, patience, able: Able::Everything }))
+            .await
+            .expect("recovery is accepted")
     }
 
     pub async fn cancel(&self, run: RunId) -> Told<(Run, bool)> {

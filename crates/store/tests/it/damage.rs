@@ -1,5 +1,6 @@
 //! Rows that no decision wrote, and commands that cannot be saved: one run's trouble is nobody else's.
 
+use protocol::able::Able;
 use protocol::code::Code;
 use protocol::command::{Act, Answer, Cancel, Claim, Command, Progress};
 use protocol::run::Status;
@@ -139,7 +140,8 @@ async fn a_queued_run_without_its_delivery_is_reported_and_left() {
     assert_eq!(page.items.iter().map(|run| run.id).collect::<Vec<_>>(), [good]);
     assert_eq!(page.faults[0].key, bad.to_string());
     let patience = protocol::limits::WorkerSettings::default().patience();
-    let recover = protocol::command::Recover { run: bad, reach: stasis_store::Reach::Lapsed, patience };
+    let recover =
+        protocol::command::Recover { run: bad, reach: stasis_store::Reach::Lapsed, patience, able: Able::Everything };
     let told = world.ledger.transact(Command::Recover(recover)).await;
     assert!(matches!(told, Err(TransactError::Corrupt(corrupt)) if corrupt.key == bad.to_string()));
     assert_eq!(row(), before);

@@ -2,6 +2,8 @@
 
 mod asks;
 mod ends;
+mod holds;
+mod pins;
 mod steps;
 
 use crate::desk::{Desk, Setting, local, request};
@@ -22,6 +24,8 @@ pub(crate) type Stepping<'a, const REVISION: u32 = 1> = BoxFuture<'a, Result<Ste
 
 /// The revision that has the tools of a shop.
 pub(crate) const SHOP: u32 = 2;
+/// The one that has a model which must be warm.
+pub(crate) const MODELS: u32 = 3;
 
 pub(crate) fn program(
     body: impl for<'a> Fn(String, &'a mut Value, &'a Cx) -> Stepping<'a> + Send + Sync + 'static,
@@ -32,6 +36,12 @@ pub(crate) fn program(
 pub(crate) fn shopping(
     body: impl for<'a> Fn(String, &'a mut Value, &'a Cx) -> Stepping<'a, SHOP> + Send + Sync + 'static,
 ) -> Program<SHOP> {
+    Program(Arc::new(body))
+}
+
+pub(crate) fn thinking(
+    body: impl for<'a> Fn(String, &'a mut Value, &'a Cx) -> Stepping<'a, MODELS> + Send + Sync + 'static,
+) -> Program<MODELS> {
     Program(Arc::new(body))
 }
 
@@ -48,6 +58,7 @@ impl<const REVISION: u32> Workflow for Program<REVISION> {
     fn about() -> About {
         let tools: &[&str] = match REVISION {
             SHOP => &["shop.buy", "shop.look"],
+            MODELS => &["small.ask"],
             _ => &["payments.order", "payments.refund", "mail.send", "mail.drop"],
         };
         About { tools: tools.iter().map(|tool| (*tool).to_owned()).collect(), ..About::default() }

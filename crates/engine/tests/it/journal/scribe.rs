@@ -3,6 +3,7 @@
 //! So a journal, checkpoint or snapshot can be made that is stored whole and under its right digest, and is wrong.
 
 use crate::desk::{Desk, eventually, local};
+use protocol::able::Able;
 use protocol::call::{Applied, Call, Identity, Outcome, OutcomeStatus, RecoveryClass, State, ToolRef};
 use protocol::command::{
     Act, Admit, Answer, Ask, Claim, Command, Concluded, Conclusion, Hop, NewCheckpoint, Progress, Taker,
@@ -42,7 +43,7 @@ impl<'d> Scribe<'d> {
         let mut ids = Ids::new(ledger.now(), 0, 0x5c01be);
         let worker: WorkerId = ids.mint();
         let seq = ledger.run(run).await.expect("read").expect("a run").seq;
-        let taker = Taker { worker, ttl: Duration::from_secs(30) };
+        let taker = Taker { worker, ttl: Duration::from_secs(30), able: Able::Everything };
         let claimed = ledger.transact(Command::Claim(Claim { run, seq, taker })).await.expect("claimed");
         let Answer::Claimed { run } = claimed else { panic!("{claimed:?}") };
         let token = run.claim().expect("claimed").token;

@@ -76,15 +76,21 @@ impl House {
 
     /// Servers with these options more.
     pub(crate) async fn with(more: [&str; 2], worker: WorkerSettings) -> House {
+        let house = House::of(more, Setting { worker, ..Setting::default() }).await;
+        house.desk.register(PROGRAM).await.expect("registered");
+        house
+    }
+
+    /// One in which no program is registered.
+    pub(crate) async fn of(more: [&str; 2], setting: Setting) -> House {
         let folder = tempfile::tempdir().expect("a folder");
         let (log, ports) = (folder.path().join("models.log"), [port(), port()]);
         let text = configuration(ports, &log, more);
         let origin = Origin { file: None, data: folder.path(), environment: Vec::new() };
         let config = Config::read("stasis.toml", &text, folder.path(), &origin).unwrap_or_else(|f| panic!("{f}"));
         let resources = config.resources;
-        let desk = Desk::with(Setting { worker, resources: resources.clone(), ..Setting::default() }).await;
+        let desk = Desk::with(Setting { resources: resources.clone(), ..setting }).await;
         desk.apply(&text).await;
-        desk.register(PROGRAM).await.expect("registered");
         House { desk, resources, log, ports, _folder: folder }
     }
 

@@ -4,6 +4,7 @@
 
 use super::statuses::{DEADLINE, Scene};
 use crate::world::{TTL, World, args, caller, denied, failure, grant, ok, person, result, worker};
+use protocol::able::Able;
 use protocol::approval::Verdict;
 use protocol::call::RecoveryClass;
 use protocol::code::Code;
@@ -174,7 +175,7 @@ fn again(world: &mut World, _: &Scene) -> Given {
 }
 
 fn claim(world: &mut World, _: &Scene) -> Given {
-    let taker = Taker { worker: worker(2), ttl: TTL };
+    let taker = Taker { worker: worker(2), ttl: TTL, able: Able::Everything };
     command(Command::Claim(Claim { run: world.run().id, seq: world.run().seq, taker }))
 }
 
@@ -298,7 +299,12 @@ fn cancel(world: &mut World, _: &Scene) -> Given {
 }
 
 fn recover(world: &mut World, _: &Scene) -> Given {
-    command(Command::Recover(Recover { run: world.run().id, reach: Reach::Lapsed, patience: world.patience }))
+    command(Command::Recover(Recover {
+        run: world.run().id,
+        reach: Reach::Lapsed,
+        patience: world.patience,
+        able: Able::Everything,
+    }))
 }
 
 fn found(world: &mut World, scene: &Scene) -> Given {

@@ -1,6 +1,7 @@
 //! How runs come to be (runs.md section 3).
 
 use crate::world::{World, args, person, worker};
+use protocol::able::Able;
 use protocol::code::Code;
 use protocol::command::{Admit, Answer, Command, Request, Taker};
 use protocol::delivery::{Cause, Mode};
@@ -104,7 +105,7 @@ pub(super) fn admission_refuses_what_it_does_not_know() {
 #[test]
 fn an_admission_can_be_claimed_in_its_own_commit() {
     let mut world = World::new();
-    let taker = Taker { worker: worker(1), ttl: Duration::from_secs(30) };
+    let taker = Taker { worker: worker(1), ttl: Duration::from_secs(30), able: Able::Everything };
     let admission = world.admission_with(|admit| admit.taker = Some(taker));
     let Ok(Answer::Admitted { run, .. }) = world.give(admission) else { panic!("admitted") };
     assert_eq!(run.status(), Status::Running);

@@ -1,6 +1,7 @@
 //! Verdicts: who may, what counts, what expires (calls.md section 10).
 
 use crate::world::{TTL, World, args, caller, expiring, obligation, person, worker};
+use protocol::able::Able;
 use protocol::approval::{Status as Question, Verdict};
 use protocol::code::Code;
 use protocol::command::{Answer, Command, Decide, Progress, Taker};
@@ -47,7 +48,8 @@ fn a_decision_can_claim_for_the_local_worker() {
     let mut world = World::new();
     let ask = world.parked(obligation());
     let mut decide = world.decision("ana", ask.id, Verdict::Approve);
-    decide.taker = Some(Taker { worker: crate::world::worker(9), ttl: Duration::from_secs(30) });
+    decide.taker =
+        Some(Taker { worker: crate::world::worker(9), ttl: Duration::from_secs(30), able: Able::Everything });
     let Ok(Answer::Decided(decided)) = world.give(Command::Decide(Box::new(decide))) else { panic!("decided") };
     assert_eq!(decided.run.status(), Status::Running);
 }
@@ -225,7 +227,7 @@ pub(super) fn expiry_is_judged_in_the_deciding_statement() {
     world.pass(Duration::from_secs(60));
     // Nobody swept; the approve comes at the very moment, by a door beside a worker with room. That worker does not take the
     // run: a refusal tells it of none.
-    let taker = Some(Taker { worker: worker(1), ttl: TTL });
+    let taker = Some(Taker { worker: worker(1), ttl: TTL, able: Able::Everything });
     let decide = Decide { taker, ..world.decision("ana", ask.id, Verdict::Approve) };
     let late = world.give(Command::Decide(Box::new(decide))).expect_err("expired");
     assert_eq!(late.code, Code::ApprovalExpired); // C-170 C-174

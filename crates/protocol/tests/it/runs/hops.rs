@@ -1,6 +1,7 @@
 //! Deliveries, claims, fencing, parks (runs.md sections 4 and 5).
 
 use crate::world::{TTL, World, args, denied, failure, obligation, ok, worker};
+use protocol::able::Able;
 use protocol::approval::Verdict;
 use protocol::call::RecoveryClass;
 use protocol::code::Code;
@@ -339,7 +340,7 @@ fn recovery_looks_at_status_and_deadline_alone() {
 #[test]
 pub(super) fn a_claim_names_a_hop_that_is_there() {
     let mut world = World::new();
-    let taker = Taker { worker: worker(1), ttl: TTL };
+    let taker = Taker { worker: worker(1), ttl: TTL, able: Able::Everything };
     let run = world.mint();
     let unknown = world.give(Command::Claim(Claim { run, seq: 0, taker }));
     assert_eq!(unknown.expect_err("no run").code, Code::NotFound);

@@ -1,6 +1,7 @@
 //! Jobs: what their agents, their runs and time may do with them (runs.md section 9).
 
 use crate::world::{TTL, World, args, caller, obligation, ok, person, worker};
+use protocol::able::Able;
 use protocol::approval::Verdict;
 use protocol::code::Code;
 use protocol::command::{Act, Answer, Command, JobAct, JobCommand, Progress, Reported, Taker};
@@ -157,7 +158,7 @@ fn what_comes_late_is_kept_and_changes_nothing() {
     let events = world.events.len();
     let text = protocol::json::canonicalize(b"7").expect("JSON");
     let act = JobAct::Report { token, reported: Reported::Succeeded { result: args("7"), text } };
-    let taker = Some(Taker { worker: worker(1), ttl: TTL });
+    let taker = Some(Taker { worker: worker(1), ttl: TTL, able: Able::Everything });
     let command = JobCommand { by: caller(person("ana")), job, act, taker };
     assert_eq!(world.give(Command::Job(Box::new(command))).expect_err("over").code, Code::JobTerminal);
     assert_eq!(world.kinds(events), ["job.lost", "run.queued", "report.late", "job.stopped"]);

@@ -1,5 +1,6 @@
 //! Stories of runs: what the decisions promise, told by outcome.
 
+mod able;
 mod admission;
 mod approvals;
 mod ends;

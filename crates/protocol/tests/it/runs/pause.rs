@@ -1,6 +1,7 @@
 //! Pauses: what they hold up, what they do not, and where the time goes (runs.md section 18).
 
 use crate::world::{TTL, World, caller, expiring, obligation, ok, person};
+use protocol::able::Able;
 use protocol::approval::Verdict;
 use protocol::call::RecoveryClass;
 use protocol::code::Code;
@@ -110,7 +111,7 @@ fn a_pause_holds_up_no_answer_and_no_return() {
     let ask = world.parked(obligation());
     world.pause().expect("paused");
     let mut decide = world.decision("ana", ask.id, Verdict::Approve);
-    decide.taker = Some(Taker { worker: crate::world::worker(7), ttl: TTL });
+    decide.taker = Some(Taker { worker: crate::world::worker(7), ttl: TTL, able: Able::Everything });
     world.give(Command::Decide(Box::new(decide))).expect("decided");
     assert!(world.is_at(Status::Queued, 1)); // it returns, and waits
     assert_eq!(world.claim(1).expect_err("held").code, Code::NotNow);
@@ -124,7 +125,7 @@ fn a_pause_holds_up_no_answer_and_no_return() {
 fn a_paused_queue_admits_and_hands_nothing_out() {
     let mut world = World::new();
     world.shade(queue(), true).expect("paused");
-    let taker = Some(Taker { worker: crate::world::worker(7), ttl: TTL });
+    let taker = Some(Taker { worker: crate::world::worker(7), ttl: TTL, able: Able::Everything });
     let admission = world.admission_with(|admit| admit.taker = taker);
     world.give(admission).expect("admitted");
     assert_eq!((world.status(), scopes(&world)), (Status::Queued, vec!["queue default".to_owned()]));

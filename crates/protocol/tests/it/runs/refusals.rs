@@ -1,6 +1,6 @@
 //! Every code that a decision about a run can tell, and a story that shows it: a new code fails here until it has one.
 
-use super::{admission, approvals, ends, gate, hold, hops, jobs, pause, recovery, settle, signals, waits};
+use super::{able, admission, approvals, ends, gate, hold, hops, jobs, pause, recovery, settle, signals, waits};
 use crate::world::{World, caller, denied, person, told};
 use protocol::call::{Outcome, OutcomeStatus, RecoveryClass, State};
 use protocol::code::Code;
@@ -47,6 +47,8 @@ const SHOWN: &[(Code, fn())] = &[
     (Code::NotNow, pause::each_pause_over_a_run_holds_it_until_that_one_is_cleared),
     (Code::NotPermitted, approvals::only_those_who_may_decide),
     (Code::OperandChanged, gate::content_that_is_another_than_when_it_was_approved_runs_nothing),
+    (Code::PatternConflict, able::a_revision_that_its_owner_numbers_is_the_next_one_or_the_same),
+    (Code::PinnedPatternUnavailable, able::a_run_that_nobody_can_run_is_refused_after_a_grace),
     (Code::PolicyChanged, gate::a_policy_that_answers_for_people_makes_no_wait_and_is_asked_again_at_the_gate),
     (Code::PolicyDenied, gate::policy_is_judged_again_at_the_gate),
     (Code::ReasonRequired, approvals::a_reject_needs_its_reason),
@@ -81,7 +83,7 @@ fn every_code_that_a_decision_tells_is_shown_by_a_story() {
     collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/decide"), &mut stated);
     assert!(stated.len() > 50, "{stated:?}");
     let shown: BTreeSet<String> = SHOWN.iter().map(|(code, _)| format!("{code:?}")).collect();
-    let failures = ["RunDeadlineExceeded"].map(str::to_owned);
+    let failures = ["RunDeadlineExceeded", "PinnedPatternUnavailable"].map(str::to_owned);
     assert_eq!(shown, stated.into_iter().chain(failures).collect());
     for (code, story) in SHOWN {
         assert!(told::by(story).contains(code), "nobody is told {code}");

@@ -1,6 +1,7 @@
 //! What stories say most often, as one line each.
 
 use super::{TTL, World, caller, grant, manifest, person, read_tool, settings, told, write_tool};
+use protocol::able::Able;
 use protocol::approval::{Approval, Kind, Verdict};
 use protocol::call::{Applied, Call, Identity, Outcome, OutcomeStatus, RecoveryClass, State, ToolRef};
 use protocol::code::Code;
@@ -127,7 +128,11 @@ impl World {
 
     pub(crate) fn claim_seq(&mut self, n: u64, seq: u32) -> Result<Answer, Refusal> {
         let run = self.run().id;
-        self.give(Command::Claim(Claim { run, seq, taker: Taker { worker: worker(n), ttl: TTL } }))
+        self.give(Command::Claim(Claim {
+            run,
+            seq,
+            taker: Taker { worker: worker(n), ttl: TTL, able: Able::Everything },
+        }))
     }
 
     pub(crate) fn hop(&mut self, progress: Progress, act: Act) -> Result<Answer, Refusal> {
@@ -295,7 +300,8 @@ impl World {
     }
 
     pub(crate) fn recover_as(&mut self, reach: Reach) -> Answer {
-        let command = Command::Recover(Recover { run: self.run().id, reach, patience: self.patience });
+        let command =
+            Command::Recover(Recover { run: self.run().id, reach, patience: self.patience, able: Able::Everything });
         self.give(command).expect("recovery answers")
     }
 

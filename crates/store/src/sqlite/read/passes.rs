@@ -2,6 +2,7 @@
 //!
 //! Invariant: each of these reads an index over live rows only, so its cost is what it returns.
 
+use protocol::digest::Digest;
 use protocol::id::{JobId, RunId, WaitId, WorkerId};
 use protocol::pause::Shared;
 use protocol::rows::Debt;
@@ -9,6 +10,7 @@ use protocol::run::{Kind, PatternRef, Status};
 use protocol::time::Time;
 use rusqlite::types::Value;
 use rusqlite::{OptionalExtension, Row, params_from_iter};
+use std::collections::BTreeSet;
 
 use super::super::fault::{Fault, Fields};
 use super::super::obligation::DEBTS;
@@ -200,6 +202,28 @@ impl Reader<'_> {
         }
         found.sort_by_key(|hop| (std::cmp::Reverse(hop.priority), hop.ready_at, hop.run));
         Ok((found.into_iter().skip(skip).take(limit).collect(), faults))
+    }
+
+    /// Hops that wait for a worker and whose pattern is none of these; the first so many of each pin. A pin of which nothing
+    /// waits costs nothing.
+    pub(crate) fn waiting_for_others(
+        self,
+        now: Time,
+        able: &BTreeSet<Digest>,
+        limit: usize,
+    ) -> Result<Vec<Claimable>, Fault> {
+        let mut statement = self.db.prepare_cached(READY_PINS)?;
+        let pins = statement.query_map([], |row| row.get(0))?.collect::<Result<Vec<i64>, _>>()?;
+        let (mut found, mut faults) = (Vec::new(), Vec::new());
+        for pin in pins {
+            if !able.contains(&self.names.pin(self.db, pin)?.pattern.digest) {
+                let mut values = window(now, 0, limit);
+                values.push(Value::from(pin));
+                // What cannot be read is told of where hops are claimed.
+                self.claimable_rows(CLAIMABLE_OF_PIN, values, &mut found, &mut faults)?;
+            }
+        }
+        Ok(found)
     }
 
     fn claimable_rows(
