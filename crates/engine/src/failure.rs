@@ -23,6 +23,9 @@ pub enum Failure {
     /// No guest image is here, or no guest can be made (I-69).
     #[error("{0}")]
     Image(String),
+    /// The key or the export of anchors cannot be used; runs go on.
+    #[error("anchors cannot be made or read: {0}")]
+    Audit(String),
     /// Nothing was committed; the store cannot take commands now.
     #[error("the store is unavailable: {0}")]
     Unavailable(String),

@@ -185,9 +185,9 @@ impl Ledger {
         self.inner.readers.read(move |r| r.changed(after.as_ref(), limit)).await
     }
 
-    /// Messages of webhooks that are to be sent at `now`, those that wait longest first.
-    pub async fn due_messages(&self, now: Time, limit: usize) -> Read<Vec<Message>> {
-        self.inner.readers.read(move |r| r.due_messages(now, limit)).await
+    /// Messages of a webhook that are to be sent at `now`, those that wait longest first.
+    pub async fn due_messages(&self, webhook: WebhookId, now: Time, limit: usize) -> Read<Vec<Message>> {
+        self.inner.readers.read(move |r| r.due_messages(webhook, now, limit)).await
     }
 
     /// One message of a webhook.

@@ -299,3 +299,37 @@ fn an_anchor_that_was_kept_and_not_exported_is_exported_by_the_next_process() {
         whole(&home);
     }
 }
+
+#[test]
+fn a_key_or_an_export_that_cannot_be_used_stops_no_run_and_is_told() {
+    let home = Home::new();
+    home.write("echo.py", "result = inputs\n");
+    home.json(0, &["run", "echo.py"]);
+    let audit = home.path().join(".stasis/audit");
+    let told = |what: &str| {
+        home.json(0, &["run", "echo.py"]);
+        let problem = home.problem(1, &["audit", "verify"]);
+        assert!(text(&problem, "/detail").contains(what), "{problem}");
+        assert!(text(&problem, "/hint").contains("[audit]"), "{problem}"); // I-16
+        let checks = home.json(0, &["doctor"]);
+        let anchors =
+            checks["checks"].as_array().and_then(|checks| checks.iter().find(|check| check["name"] == "anchors"));
+        let anchors = anchors.expect("a check");
+        assert_eq!(anchors["verdict"], json!("warning"), "{checks}"); // I-11
+        assert!(text(anchors, "/found").contains(what), "{checks}");
+    };
+    let key = std::fs::read(audit.join("key")).expect("a key");
+    std::fs::write(audit.join("key"), "no key\n").expect("written");
+    told("audit/key");
+    // A key that is there is never written over.
+    assert_eq!(std::fs::read(audit.join("key")).expect("a key"), b"no key\n");
+    std::fs::write(audit.join("key"), key).expect("written");
+    let export = std::fs::read(audit.join("anchors.ndjson")).expect("an export");
+    std::fs::remove_file(audit.join("anchors.ndjson")).expect("removed");
+    std::fs::create_dir(audit.join("anchors.ndjson")).expect("a folder");
+    told("anchors.ndjson");
+    std::fs::remove_dir(audit.join("anchors.ndjson")).expect("removed");
+    std::fs::write(audit.join("anchors.ndjson"), export).expect("written");
+    home.json(0, &["run", "echo.py"]);
+    assert_eq!(whole(&home)["anchored"], json!(4)); // C-276
+}

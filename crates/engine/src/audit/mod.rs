@@ -204,9 +204,13 @@ impl Audit {
             Ok(last) => (last.map(|signed| (signed.anchor.n, signed.anchor.digest(), signed.anchor.at)), None),
             Err(why) => (None, Some(why)),
         };
-        let key = if self.config.key.exists() { self.key().await.ok().map(|key| key.public()) } else { None };
+        // A key that is not there yet is made with the first anchor.
+        let (key, locked) = match self.config.key.exists() {
+            true => self.key().await.map_or_else(|why| (None, Some(why)), |key| (Some(key.public()), None)),
+            false => (None, None),
+        };
         let export = self.config.export.clone();
-        AuditState { last, behind: self.behind(), trouble: trouble.or(unread), export, key }
+        AuditState { last, behind: self.behind(), trouble: trouble.or(unread).or(locked), export, key }
     }
 }
 

@@ -218,7 +218,7 @@ impl Engine {
 
     /// Makes an anchor of what changed, now.
     pub async fn anchor(&self) -> Result<(), Failure> {
-        self.inner.anchor().await.map_err(Failure::Unavailable)
+        self.inner.anchor().await.map_err(Failure::Audit)
     }
 
     /// Goes on with a ledger that was restored from an old copy. False: it was not.
@@ -229,7 +229,7 @@ impl Engine {
             return Err(Failure::refused(Code::ReasonRequired, "a reason is needed: it stays in the export"));
         }
         let accepted = Accepted { by: by.principal.id.clone(), reason: reason.to_owned() };
-        let changed = audit.accept(self.ledger(), accepted).await.map_err(Failure::Unavailable)?;
+        let changed = audit.accept(self.ledger(), accepted).await.map_err(Failure::Audit)?;
         if changed {
             tracing::warn!(by = by.principal.id, reason, "a restored ledger was accepted");
             self.inner.crew.look();
@@ -244,7 +244,7 @@ const PAGE: usize = 1024 * 1024;
 impl Audit {
     /// What the export says: how many anchors, and all of them together.
     async fn read(&self) -> Result<Option<(u64, Result<Evidence, Break>)>, Failure> {
-        let (export, key) = (self.export.clone(), self.key().await.map_err(Failure::Unavailable)?.public());
+        let (export, key) = (self.export.clone(), self.key().await.map_err(Failure::Audit)?.public());
         let read = tokio::task::spawn_blocking(move || {
             let (mut evidence, mut count) = (Evidence::default(), 0);
             let all = export.read(|line| {
@@ -257,7 +257,7 @@ impl Audit {
         match read {
             Ok((0, _)) => Ok(None),
             Ok(read) => Ok(Some(read)),
-            Err(error) => Err(Failure::Unavailable(format!("{}: {error}", self.export.path().display()))),
+            Err(error) => Err(Failure::Audit(format!("{}: {error}", self.export.path().display()))),
         }
     }
 
@@ -276,7 +276,7 @@ impl Audit {
             Ok::<_, std::io::Error>(lines)
         });
         let read = read.await.map_err(|error| Failure::Internal(error.to_string()))?;
-        read.map_err(|error| Failure::Unavailable(format!("{}: {error}", self.export.path().display())))
+        read.map_err(|error| Failure::Audit(format!("{}: {error}", self.export.path().display())))
     }
 }
 

@@ -18,15 +18,17 @@ use protocol::id::{MessageId, WebhookId};
 use protocol::registry::Change;
 use protocol::webhook::{Message, MessageAct, SigningSecret, Topic, Webhook};
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use store::{Cursor, Page};
 use url::Url;
 
-/// Messages on their way at once.
-const AT_ONCE: usize = 16;
+/// Messages on their way to one webhook at once.
+const AT_ONCE: usize = 4;
 /// Messages of one look.
-const PAGE: usize = 256;
+const PAGE: usize = 64;
+/// Hints that come closer together than this are one.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// What was delivered or given up is shown for so long.
 const KEPT: Duration = Duration::from_secs(30 * 24 * 3_600);
 /// How often it is looked for what is older.
@@ -35,37 +37,70 @@ const FORGET_EVERY: Duration = Duration::from_secs(3_600);
 const URL_BYTES: usize = 2_048;
 const SECRET_PREFIX: &str = "whsec_";
 
-/// Sends what is due, until the engine stops. A hint shortens the wait for the next look.
+/// Sends what is due, until the engine stops. Each webhook has a task of its own while something is due for it, so that a
+/// receiver which is slow, or hangs, keeps no other waiting.
 pub(crate) async fn run(inner: Arc<Inner>) {
     let mut hints = inner.ledger.subscribe();
     let mut forget = tokio::time::interval(FORGET_EVERY);
+    let busy = Arc::new(Mutex::new(BTreeSet::new()));
     loop {
-        if let Err(error) = send_due(&inner).await {
-            tracing::warn!(%error, "messages of webhooks could not be read; trying again");
+        for hook in inner.ledger.registry().webhooks.keys().copied() {
+            if let Some(place) = Place::take(&busy, hook) {
+                let inner = inner.clone();
+                inner.clone().tasks.spawn(async move { send_due(&inner, place).await });
+            }
         }
         tokio::select! {
             () = inner.stopping.cancelled() => return,
             _ = forget.tick() => forget_old(&inner).await,
-            hint = hints.recv() => drop(hint),
+            hint = hints.recv() => {
+                drop(hint);
+                // What is committed meanwhile is one look.
+                tokio::time::sleep(LOOK_EVERY).await;
+                hints = hints.resubscribe();
+            }
             () = inner.resend.notified() => {}
             () = tokio::time::sleep(inner.settings.scan_every) => {}
         }
     }
 }
 
+/// A webhook that is being sent to, for as long as this is held.
+struct Place {
+    busy: Arc<Mutex<BTreeSet<WebhookId>>>,
+    hook: WebhookId,
+}
+
+impl Place {
+    fn take(busy: &Arc<Mutex<BTreeSet<WebhookId>>>, hook: WebhookId) -> Option<Place> {
+        let free = busy.lock().unwrap_or_else(PoisonError::into_inner).insert(hook);
+        free.then(|| Place { busy: busy.clone(), hook })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.busy.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.hook);
+    }
+}
+
 /// Page after page, while there is something due. What fails has a later time then, so that each page is another one.
-async fn send_due(inner: &Arc<Inner>) -> Result<(), store::ReadError> {
-    while !inner.ledger.registry().webhooks.is_empty() && !inner.stopping.is_cancelled() {
-        let due = inner.ledger.due_messages(inner.now(), PAGE).await?;
-        let full = due.len() == PAGE;
+async fn send_due(inner: &Arc<Inner>, place: Place) {
+    while !inner.stopping.is_cancelled() {
+        let due = match inner.ledger.due_messages(place.hook, inner.now(), PAGE).await {
+            Ok(due) => due,
+            Err(error) => return tracing::warn!(%error, "messages of a webhook could not be read; trying again"),
+        };
+        if due.is_empty() {
+            return;
+        }
         let sent: Vec<bool> =
             stream::iter(due).map(|message| one(inner, message)).buffer_unordered(AT_ONCE).collect().await;
         // If what became of them could not be said, the same would be due again at once.
-        if !full || sent.contains(&false) {
-            return Ok(());
+        if sent.contains(&false) {
+            return;
         }
     }
-    Ok(())
 }
 
 /// Sends one message, and says what became of it; false if that could not be committed.

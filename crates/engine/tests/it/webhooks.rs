@@ -156,6 +156,27 @@ async fn private_addresses_are_refused_unless_the_operator_allows_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_receiver_that_hangs_keeps_no_other_waiting() {
+    let desk = Desk::open().await;
+    // It takes connections and never answers.
+    let deaf = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let hangs = hook(&desk, &format!("http://{}/", deaf.local_addr().expect("an address")), &[]).await;
+    let receiver = Receiver::default();
+    let url = receiver.start().await;
+    let good = hook(&desk, &url, &[Topic::RunFinished]).await;
+    for n in 0..12 {
+        desk.run("result = inputs\n", &n.to_string()).await;
+    }
+    eventually("the other has all of them", async || receiver.seen().len() == 12).await; // I-34
+    assert!(messages(&desk, &hangs).await.iter().all(|message| message.attempts == 0));
+    eventually("and says so", async || {
+        messages(&desk, &good).await.iter().all(|message| matches!(message.state, MessageState::Delivered { .. }))
+    })
+    .await;
+    drop(deaf);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_was_not_sent_before_a_restart_is_sent_after_it() {
     let desk = Desk::with(Setting { carry: false, ..Setting::default() }).await;
     let receiver = Receiver::default();

@@ -108,9 +108,11 @@ impl Service {
         let export = state.export.display();
         Some(match (state.behind, state.trouble, state.last) {
             (Some(behind), ..) => failed("anchors", format!("{behind}: nothing is claimed"), RESTORED),
-            (None, Some(trouble), _) => {
-                warning("anchors", trouble, "make the export writable; the next anchor catches up")
-            }
+            (None, Some(trouble), _) => warning(
+                "anchors",
+                trouble,
+                "mend that file, or name others in `[audit]` of stasis.toml; the next anchor catches up",
+            ),
             (None, None, Some((n, _, at))) => fine("anchors", format!("{n} in {export}, the last of {}", at.second())),
             (None, None, None) => fine("anchors", format!("none yet in {export}")),
         })

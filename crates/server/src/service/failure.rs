@@ -41,6 +41,11 @@ pub(super) fn told(failure: Failure, by: &Caller) -> Box<Problem> {
             Box::new(first)
         }
         Failure::Image(why) => with_hint(Code::ImageUnavailable, why, NO_IMAGE),
+        Failure::Audit(why) => with_hint(
+            Code::StoreUnavailable,
+            format!("Anchors cannot be made or read: {why}."),
+            "mend that file, or name others in `[audit]` of stasis.toml (docs/audit.md); runs go on",
+        ),
         Failure::Unavailable(why) => with_hint(
             Code::StoreUnavailable,
             format!("Nothing was changed: the store takes no commands now ({why})."),

@@ -151,11 +151,12 @@ pub(super) fn forget(db: &Connection, before: Time) -> Result<u64, Fault> {
 }
 
 impl Reader<'_> {
-    pub(crate) fn due_messages(self, now: Time, limit: usize) -> Result<Vec<Message>, Fault> {
-        let sql =
-            format!("SELECT {COLUMNS} FROM message WHERE state = 0 AND retry_at <= ?1 ORDER BY retry_at LIMIT ?2");
+    pub(crate) fn due_messages(self, webhook: WebhookId, now: Time, limit: usize) -> Result<Vec<Message>, Fault> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM message WHERE state = 0 AND webhook = ?1 AND retry_at <= ?2 ORDER BY retry_at LIMIT ?3"
+        );
         let mut statement = self.db.prepare_cached(&sql)?;
-        let mut rows = statement.query(params![now.as_micros(), limit as i64])?;
+        let mut rows = statement.query(params![webhook.as_bytes(), now.as_micros(), limit as i64])?;
         let mut due = Vec::new();
         while let Some(row) = rows.next()? {
             match read(&mut Fields::new(row, "message")) {

@@ -364,6 +364,6 @@ CREATE TABLE message (
     ended_at INTEGER,
     CHECK ((state = 0) = (retry_at IS NOT NULL) AND (state = 0) = (ended_at IS NULL))
 );
-CREATE INDEX message_due ON message (retry_at) WHERE state = 0;
+CREATE INDEX message_due ON message (webhook, retry_at) WHERE state = 0;
 CREATE INDEX message_webhook ON message (webhook, n);
 CREATE INDEX message_ended ON message (ended_at) WHERE ended_at IS NOT NULL;
