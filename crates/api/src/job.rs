@@ -48,6 +48,8 @@ pub struct Job {
     pub task: Option<Json>,
     /// The tools that it may call, sealed; for the agent that claims it alone.
     pub plan: Option<Json>,
+    /// What its result has to fit, as a JSON Schema; none is anything.
+    pub schema: Option<Json>,
     /// Whether this request changed it; `null` in lists.
     pub changed: Option<bool>,
 }

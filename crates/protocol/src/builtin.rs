@@ -13,7 +13,7 @@ pub const GATE: &str = "stasis.gate";
 pub const SLEEP: &str = "stasis.sleep";
 /// Waits for a signal, perhaps with a limit.
 pub const SIGNAL: &str = "stasis.signal";
-/// Waits for whichever of several gates, signals and timers comes first.
+/// Waits for whichever of several gates, signals, timers and jobs ends first.
 pub const FIRST: &str = "stasis.first";
 /// Hands a job over to an agent, and waits for its end.
 pub const DELEGATE: &str = "stasis.delegate";
@@ -69,7 +69,7 @@ const DOCUMENTS: [&str; 8] = [
             "schema": {"type": ["object", "boolean"]}}},
         "output_schema": {}}"#,
     r#"{"name": "stasis.first", "version": "1", "effect": "read", "builtin": {"function": "first"},
-        "description": "Wait for the first of several gates, signals and timers.",
+        "description": "Wait for the first of several gates, signals, timers and jobs.",
         "input_schema": {"type": "object", "additionalProperties": false, "required": ["waits"], "properties": {
             "waits": {"type": "array", "minItems": 1, "maxItems": 64, "items": {
                 "type": "object", "additionalProperties": false, "required": ["tool", "arguments"], "properties": {
@@ -82,7 +82,9 @@ const DOCUMENTS: [&str; 8] = [
             "task": true,
             "tools": {"type": "array", "items": {"type": "string", "minLength": 1}, "maxItems": 256},
             "max_calls": {"type": "integer", "minimum": 1, "maximum": 10000},
-            "timeout_ms": {"type": "integer", "minimum": 1, "maximum": 34560000000}}},
+            "timeout_ms": {"type": "integer", "minimum": 1, "maximum": 34560000000},
+            "schema": {"type": ["object", "boolean"]},
+            "retry": {"enum": ["safe"]}}},
         "output_schema": {}}"#,
     r#"{"name": "stasis.now", "version": "1", "effect": "read", "builtin": {"function": "now"},
         "description": "The present time.",

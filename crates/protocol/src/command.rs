@@ -196,6 +196,7 @@ pub struct Progress {
     pub signals: Vec<AwaitSignal>,
     /// Jobs to hand over, for calls among `entries` or already stored.
     pub jobs: Vec<Submit>,
+    pub rejoins: Vec<Rejoin>,
     pub conclusions: Vec<Conclusion>,
     /// Waits that ended and that the hop has taken note of; their rows go.
     pub taken: Vec<WaitId>,
@@ -222,7 +223,8 @@ impl Progress {
         let timers = self.timers.iter().map(|t| Opening { call: t.call, wait: t.wait, owner: Owner::Timer(t.wait) });
         let signal = |s: &AwaitSignal| Opening { call: s.call, wait: s.wait, owner: Owner::Signal(s.awaited.clone()) };
         let jobs = self.jobs.iter().map(|j| Opening { call: j.call, wait: j.wait, owner: Owner::Job(j.job) });
-        asks.chain(timers).chain(self.signals.iter().map(signal)).chain(jobs)
+        let rejoin = |r: &Rejoin| Opening { call: r.call, wait: r.wait, owner: Owner::Job(r.job) };
+        asks.chain(timers).chain(self.signals.iter().map(signal)).chain(jobs).chain(self.rejoins.iter().map(rejoin))
     }
 }
 
@@ -272,8 +274,19 @@ pub struct Submit {
     pub job: JobId,
     pub wait: WaitId,
     pub call: CallId,
+    /// Among the things that the call waits for.
+    pub place: u32,
     pub request: job::Request,
     pub bodies: Vec<NewBody>,
+}
+
+/// A job that is waited for anew: its wait was closed, and the run may not end before the job has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Rejoin {
+    pub job: JobId,
+    pub wait: WaitId,
+    /// That handed it over, and has ended.
+    pub call: CallId,
 }
 
 /// When a timer ends.

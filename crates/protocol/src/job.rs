@@ -20,16 +20,20 @@ pub struct Job {
     pub id: JobId,
     pub run: RunId,
     pub wait: WaitId,
-    /// The call that handed it over: its identity is the request id.
+    /// The call that handed it over: its identity, with the place, is the request id.
     pub call: CallId,
+    /// Its place among the things that the call waits for (W-124).
+    pub place: u32,
     pub request: Request,
     /// That of the run, higher is sooner.
     pub priority: u8,
     pub created_at: Time,
     pub deadline: Option<Time>,
     pub state: State,
-    /// The agent that has it, or had it last; none before its first claim.
+    /// The agent that has it, or had it last; none before its first claim, and none while it is to be claimed again.
     pub agent: Option<Agent>,
+    /// How often it was claimed: the token of the last claim.
+    pub claims: u32,
     /// When the agent was known to have stopped, or that there was none to stop.
     pub stopped_at: Option<Time>,
     /// The latest that the agent told of it.
@@ -50,6 +54,9 @@ pub struct Request {
     pub schema: Option<Canonical>,
     /// Counted from its submission; none is no limit.
     pub timeout: Option<Duration>,
+    /// How often it is given to another agent where nothing is heard of the one that has it: never, unless whoever made it
+    /// said that it may be done twice.
+    pub retries: u32,
 }
 
 /// The claim of an agent.
@@ -129,8 +136,9 @@ impl Request {
             plan: Option<Digest>,
             result: Option<&'a Canonical>,
             timeout_ms: Option<u64>,
+            retries: u32,
         }
-        let Request { kind, task, plan, schema, timeout } = self;
+        let Request { kind, task, plan, schema, timeout, retries } = self;
         Digest::record(&Record {
             schema: "stasis.job.v1",
             kind,
@@ -138,6 +146,7 @@ impl Request {
             plan: plan.map(|plan| plan.digest),
             result: schema.as_ref(),
             timeout_ms: timeout.map(|span| span.as_millis() as u64),
+            retries: *retries,
         })
     }
 
@@ -152,6 +161,11 @@ impl Request {
 impl Job {
     pub fn is_ended(&self) -> bool {
         matches!(self.state, State::Ended { .. })
+    }
+
+    /// Whether it goes back to whoever claims it next, when nothing is heard of its agent.
+    pub fn is_retried(&self) -> bool {
+        self.state == State::Running && self.claims <= self.request.retries
     }
 
     /// Whether an agent took it and nobody knows that it stopped.

@@ -7,6 +7,7 @@ use crate::pinned::Pinned;
 use protocol::code::Code;
 use protocol::json::{Canonical, Value};
 use protocol::plan::{Plan, Widened};
+use protocol::schema::Schema;
 use std::time::Duration;
 
 /// A job to be handed over.
@@ -17,7 +18,10 @@ pub(crate) struct Delegated {
     pub(crate) task: Canonical,
     /// None: its agent may call no tool.
     pub(crate) plan: Option<Plan>,
+    /// What its result has to fit.
+    pub(crate) schema: Option<Canonical>,
     pub(crate) timeout: Option<Duration>,
+    pub(crate) retries: u32,
 }
 
 /// Reads the arguments of a call, which fit the tool's schema.
@@ -37,7 +41,14 @@ pub(crate) fn delegated(hop: &Hop, arguments: &Value) -> Result<Delegated, (Code
     let plan =
         if names.is_empty() && wanted.is_none() { None } else { Some(attenuated(&hop.pinned, left, wanted, &names)?) };
     let timeout = arguments.get("timeout_ms").and_then(Value::as_u64).map(Duration::from_millis);
-    Ok(Delegated { kind, task, plan, timeout })
+    let schema =
+        arguments.get("schema").map(Value::canonical).transpose().map_err(|fault| invalid(fault.to_string()))?;
+    if let Some(fault) = schema.as_ref().and_then(|schema| Schema::compile(schema).err()) {
+        return Err(invalid(format!("`/schema`: {fault}")));
+    }
+    let safe = arguments.get("retry").is_some();
+    let retries = if safe { hop.inner.settings.job_retries } else { 0 };
+    Ok(Delegated { kind, task, plan, schema, timeout, retries })
 }
 
 /// The plan of the job: those tools of the run's own plan, as that has them, for as many of its calls as are left.

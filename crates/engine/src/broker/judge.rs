@@ -20,7 +20,7 @@ pub(crate) enum Judged {
     Allowed,
     /// A person decides first.
     Ask(Box<Wanted>),
-    /// It waits for signals, times and gates.
+    /// It waits for signals, times, gates and jobs.
     Waits(Vec<Awaits>),
     /// It hands a job over.
     Delegates(Box<Delegated>),
@@ -135,10 +135,10 @@ fn fixed(hop: &Hop, tool: &PinnedTool, asked: &Canonical) -> Result<Canonical, J
     Ok(arguments)
 }
 
-/// What is to happen with a gate among the things that a call waits for: it is judged like a gate of its own.
-pub(crate) fn judge_gate(hop: &Hop, arguments: &Canonical) -> Judged {
-    let Some(tool) = hop.pinned.tools.get(builtin::GATE) else {
-        return Judged::denied(Code::ToolNotInPlan, format!("{} is not offered to this run", builtin::GATE));
+/// What is to happen with one of the things that a call waits for: it is judged like a call of its own.
+pub(crate) fn judge_member(hop: &Hop, tool: &str, arguments: &Canonical) -> Judged {
+    let Some(tool) = hop.pinned.tools.get(tool) else {
+        return Judged::denied(Code::ToolNotInPlan, format!("{tool} is not offered to this run"));
     };
     match authority(hop, tool) {
         Ok(()) => by_policy(hop, tool, arguments),

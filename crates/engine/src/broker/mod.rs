@@ -13,7 +13,7 @@ mod waits;
 
 pub(crate) use builtin::instant;
 pub(crate) use delegation::Delegated;
-pub(crate) use judge::{Judged, Wanted, authority, awaits_settling, decider, judge, judge_gate};
+pub(crate) use judge::{Judged, Wanted, authority, awaits_settling, decider, judge, judge_member};
 pub(crate) use request::{Asked, Refused, Request, read, too_large};
 pub(crate) use room::{Full, Unasked, room, room_for_waits};
-pub(crate) use waits::{Wanted as Awaits, wanted};
+pub(crate) use waits::{Wanted as Awaits, members, wanted};

@@ -29,7 +29,7 @@ pub(crate) struct Retry {
 
 /// Whether the run may have so many waits more; else why not. Those that wait to be opened count.
 pub(crate) fn room_for_waits(hop: &Hop, more: usize) -> Result<(), String> {
-    let pending = hop.pending.asks.len() + hop.pending.timers.len() + hop.pending.signals.len();
+    let pending = hop.pending.opens().count();
     let (open, most) = (hop.waits.len() + pending + more, hop.inner.limits.open_waits as usize);
     if open > most { Err(format!("open waits exceeded: {open} > {most}")) } else { Ok(()) }
 }

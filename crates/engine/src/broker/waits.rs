@@ -17,6 +17,8 @@ pub(crate) enum Wanted {
     Timer(Due),
     /// A question to people, with the arguments of `stasis.gate`.
     Gate(Canonical),
+    /// A job, which knows its place itself.
+    Job,
     /// With a limit it waits for a timer too.
     Signal(Arc<Awaited>, Option<Duration>),
 }
@@ -34,19 +36,27 @@ fn first(arguments: &Value) -> Result<Vec<Wanted>, String> {
     let waits = arguments.get("waits").and_then(Value::as_array).unwrap_or_default();
     let one = |wait: &Value| {
         let tool = wait.get("tool").and_then(Value::as_str).unwrap_or_default();
-        let known = builtin::spec(tool).filter(|_| matches!(tool, builtin::GATE | builtin::SLEEP | builtin::SIGNAL));
-        let spec = known
-            .ok_or_else(|| format!("`first` waits for gates, signals and timers in this version, not for {tool}"))?;
+        let waits = matches!(tool, builtin::GATE | builtin::SLEEP | builtin::SIGNAL | builtin::DELEGATE);
+        let spec = builtin::spec(tool).filter(|_| waits);
+        let spec = spec.ok_or_else(|| format!("`first` waits for gates, signals, timers and jobs, not for {tool}"))?;
         let arguments = wait.get("arguments").ok_or("`arguments` is an object")?;
         let text = arguments.canonical().map_err(|fault| fault.to_string())?;
         let schema = Schema::compile(&spec.input_schema).map_err(|fault| fault.to_string())?;
         schema.check(&text).map_err(|fault| format!("{tool}: `{}`: {}", fault.pointer, fault.message))?;
         match tool {
             builtin::GATE => Ok(Wanted::Gate(text)),
+            builtin::DELEGATE => Ok(Wanted::Job),
             _ => self::one(tool, arguments),
         }
     };
     waits.iter().map(one).collect()
+}
+
+/// The tool and the arguments of each thing that `stasis.first` waits for; they fit it once [`wanted`] has read them.
+pub(crate) fn members(arguments: &Value) -> Vec<(String, Canonical)> {
+    let waits = arguments.get("waits").and_then(Value::as_array).unwrap_or_default();
+    let one = |wait: &Value| Some((wait.get("tool")?.as_str()?.to_owned(), wait.get("arguments")?.canonical().ok()?));
+    waits.iter().filter_map(one).collect()
 }
 
 fn one(tool: &str, arguments: &Value) -> Result<Wanted, String> {

@@ -19,10 +19,7 @@ use crate::tools::Reference;
 
 /// What this version reads and has nothing for yet: sections, then keys of `[worker]` and `[limits]`.
 const NO_USE: [(&str, &[&str]); 2] = [
-    (
-        "worker",
-        &["publish_limit", "carrier_probe_limit", "republish_after", "withdrawal_tries", "swap_floor", "job_retries"],
-    ),
+    ("worker", &["publish_limit", "carrier_probe_limit", "republish_after", "withdrawal_tries", "swap_floor"]),
     ("limits", &["approval_rounds", "kept_signals", "graph_nodes", "artifacts"]),
 ];
 

@@ -155,22 +155,39 @@ pub(super) fn of_script(
     snapshot: Option<(Snapshot, Option<NewBody>)>,
 ) -> Result<NewCheckpoint, Out> {
     let id = occurrence(hop);
-    let state = serde_json::to_value(State { blocked: blocked.to_vec() }).expect("ids are texts");
-    let entry = |id: u32, status: EntryStatus, waits: &[WaitId], resource: Option<&str>| {
-        Entry::Node(NodeEntry {
-            kind: EntryKind::Node,
-            id,
-            seq: hop.run.seq,
-            node: NODE.to_owned(),
-            state: state.clone(),
-            status,
-            waits: waits.to_vec(),
-            resource: resource.map(str::to_owned),
-            calls: Vec::new(),
-        })
+    let suspended = script_entry(hop, id, EntryStatus::Suspended, blocked);
+    let next = NodeEntry {
+        waits: waits.to_vec(),
+        resource: resource.map(str::to_owned),
+        ..script_entry(hop, id + 1, EntryStatus::Created, blocked)
     };
-    let suspended = entry(id, EntryStatus::Suspended, &[], None);
-    build(hop, vec![suspended, entry(id + 1, EntryStatus::Created, waits, resource)], snapshot)
+    build(hop, vec![Entry::Node(suspended), Entry::Node(next)], snapshot)
+}
+
+/// Builds the checkpoint of a script that has ended, and that waits for jobs which it did not wait for.
+pub(super) fn of_ended_script(hop: &Hop, result: Canonical) -> Result<NewCheckpoint, Out> {
+    let id = occurrence(hop);
+    let (seq, at) = (hop.run.seq, hop.inner.now());
+    let end = EndEntry { kind: EntryKind::End, id: id + 1, seq, state: script_state_of(&[]), result, at };
+    build(hop, vec![Entry::Node(script_entry(hop, id, EntryStatus::Success, &[])), Entry::End(end)], None)
+}
+
+fn script_entry(hop: &Hop, id: u32, status: EntryStatus, blocked: &[CallId]) -> NodeEntry {
+    NodeEntry {
+        kind: EntryKind::Node,
+        id,
+        seq: hop.run.seq,
+        node: NODE.to_owned(),
+        state: script_state_of(blocked),
+        status,
+        waits: Vec::new(),
+        resource: None,
+        calls: Vec::new(),
+    }
+}
+
+fn script_state_of(blocked: &[CallId]) -> Value {
+    serde_json::to_value(State { blocked: blocked.to_vec() }).expect("ids are texts")
 }
 
 /// Builds a checkpoint of these entries: the last that finished, and the one to go on from. All before are left out.
@@ -293,10 +310,7 @@ fn going_on(entries: Vec<Entry>, waits: &[WaitId], hop: &Hop) -> Result<Option<P
                 waits_are_the_runs(hop, &blocked, &entry.waits).map(|()| None)
             }
         },
-        (Some(Entry::End(entry)), None) => match &hop.pinned.program {
-            Program::Rust(_) => Ok(Some(Place::ended(entry.id, entry.state, entry.result))),
-            Program::Script { .. } | Program::None => Err("no resumable entry".to_owned()),
-        },
+        (Some(Entry::End(entry)), None) => Ok(Some(Place::ended(entry.id, entry.state, entry.result))),
     }
 }
 

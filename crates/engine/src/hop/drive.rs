@@ -256,12 +256,9 @@ async fn entered_step(hop: &mut Hop, drive: &mut Drive, id: CallId) -> Result<()
             deny(hop, id, code, &message, None::<()>);
             Ok(())
         }
-        Judged::Waits(wants) => {
-            waits::open(hop, id, wants).await;
-            Ok(())
-        }
+        Judged::Waits(wants) => waits::open(hop, id, wants).await,
         Judged::Delegates(job) => {
-            jobs::submit(hop, id, *job);
+            jobs::submit(hop, id, 0, *job);
             Ok(())
         }
         Judged::Ask(wanted) => ask::ask(hop, drive, id, wanted).await,

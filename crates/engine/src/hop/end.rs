@@ -2,14 +2,16 @@
 
 use super::state::{Hop, Out};
 use super::turn::Turn;
-use super::{Next, checkpoint, dropped, script};
+use super::{Next, checkpoint, dropped, jobs, script};
 use crate::failpoint;
 use protocol::call::State;
 use protocol::code::Code;
 use protocol::command::{Act, Answer, NewCheckpoint};
+use protocol::digest::Digest;
 use protocol::event::{Facts, Kind};
 use protocol::id::{CallId, WaitId};
 use protocol::journal::{Entry, Other};
+use protocol::json::Canonical;
 use protocol::rows::NewBody;
 use protocol::run::{Failure, Phase, Snapshot, Status, WaitMode};
 use sandbox::{Binding, End, Guest, Limit, Raised};
@@ -147,11 +149,10 @@ pub(super) async fn ended(hop: &mut Hop, end: End) -> Result<Next, Out> {
     let failure = match end {
         End::Returned { result } => {
             let result = script::output(hop, &result)?;
-            let body = NewBody::new(result.as_bytes());
-            hop.enter(Entry::Other(Other::End { result: Some(body.body.digest), error: None }));
+            let digest = Digest::of(result.as_bytes());
+            hop.enter(Entry::Other(Other::End { result: Some(digest), error: None }));
             hop.tell(Kind::NodeEnded, Facts::new());
-            hop.commit(Act::Finish { result: body }).await?;
-            return Ok(Next::Done);
+            return finish(hop, result).await;
         }
         End::Raised(raised) => step_failed(hop, raised),
         End::ResultInvalid { message } => failure(Code::ResultInvalid, message),
@@ -167,6 +168,18 @@ pub(super) async fn ended(hop: &mut Hop, end: End) -> Result<Next, Out> {
     };
     hop.enter(Entry::Other(Other::End { result: None, error: Some(failure.message.clone()) }));
     fail(hop, failure).await?;
+    Ok(Next::Done)
+}
+
+/// E-12, once every job of the run has ended. Until then the run waits with its result in the checkpoint, and the program runs
+/// no more.
+pub(super) async fn finish(hop: &mut Hop, result: Canonical) -> Result<Next, Out> {
+    if jobs::rejoin(hop) {
+        may_park(hop)?;
+        let checkpoint = checkpoint::of_ended_script(hop, result)?;
+        return park_with(hop, checkpoint, WaitMode::All).await;
+    }
+    hop.commit(Act::Finish { result: NewBody::new(result.as_bytes()) }).await?;
     Ok(Next::Done)
 }
 
@@ -231,6 +244,7 @@ async fn acknowledge(hop: &mut Hop) -> Next {
     hop.pending.timers.clear();
     hop.pending.signals.clear();
     hop.pending.jobs.clear();
+    hop.pending.rejoins.clear();
     hop.pending.engine_calls.clear();
     let known: Vec<CallId> = match hop.inner.ledger.rows(hop.run.id).await {
         Ok(Some(rows)) => rows.calls.iter().filter(|call| !call.is_ended()).map(|call| call.id).collect(),

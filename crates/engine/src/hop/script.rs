@@ -5,6 +5,7 @@ use super::drive::{self, Drive, Driven};
 use super::end::{self, Parking};
 use super::replay::{self, Replayed};
 use super::state::{Hop, Out};
+use super::steps::Place;
 use super::turn::HopEntry;
 use crate::broker;
 use crate::pinned;
@@ -23,6 +24,10 @@ use std::time::Duration;
 /// Carries the hop. A turn that was left unfinished is driven first, without a guest: what was approved is dispatched,
 /// and if some of it still waits the run parks again (W-132, R-185).
 pub(super) async fn carry(hop: &mut Hop) -> Result<Next, Out> {
+    if let Some(result) = hop.place.take().and_then(Place::into_result) {
+        take_ended_waits(hop);
+        return end::finish(hop, result).await;
+    }
     hop.tell(Kind::NodeEntered, Facts::new());
     let unfinished = hop
         .turns

@@ -5,10 +5,10 @@
 
 use super::ask::{may_ask, question};
 use super::drive::{Answered, answered};
-use super::jobs;
-use super::outcome::{deny, succeed};
+use super::jobs::{self, NoResult};
+use super::outcome::{deny, fail_with, succeed};
 use super::state::{Hop, Out};
-use crate::broker::{Awaits, Judged, judge_gate, room_for_waits, wanted};
+use crate::broker::{Awaits, Judged, Wanted, judge_member, members, room_for_waits, wanted};
 use protocol::builtin;
 use protocol::call::{Applied, State, ToolRef};
 use protocol::code::Code;
@@ -21,49 +21,71 @@ use serde::Serialize;
 use std::time::Duration;
 
 /// Makes the waits of a call; they are opened with the next commit. A call for which there is no room is denied, and so is
-/// one of whose gates nobody may be asked: none of them is published then.
-pub(super) async fn open(hop: &mut Hop, call: CallId, wants: Vec<Awaits>) {
+/// `first` if one of its members would be: nobody is asked and nothing handed over for it then.
+pub(super) async fn open(hop: &mut Hop, call: CallId, wants: Vec<Awaits>) -> Result<(), Out> {
     let limits = wants.iter().filter(|want| matches!(want, Awaits::Signal(_, Some(_)))).count();
     if let Err(full) = room_for_waits(hop, wants.len() + limits) {
         deny(hop, call, Code::LimitExceeded, &full, None::<()>);
-        return;
+        return Ok(());
     }
-    let asked = hop.pending.asks.len();
-    for want in wants.iter() {
-        let Awaits::Gate(arguments) = want else { continue };
-        if !ask(hop, call, arguments).await {
+    if hop.call(call).tool.name != builtin::FIRST {
+        wants.into_iter().for_each(|want| wait(hop, call, want));
+        return Ok(());
+    }
+    let arguments = super::drive::arguments(hop, call).await?.value();
+    let (asked, handed_over) = (hop.pending.asks.len(), hop.pending.jobs.len());
+    for (place, (tool, arguments)) in (0..).zip(members(&arguments)) {
+        if !member(hop, call, place, &tool, &arguments).await {
             hop.pending.asks.truncate(asked);
-            return;
+            hop.pending.jobs.truncate(handed_over);
+            hop.pending.signals.retain(|signal| signal.call != call);
+            hop.pending.timers.retain(|timer| timer.call != call);
+            return Ok(());
         }
     }
-    for want in wants {
-        let due = match want {
-            Awaits::Gate(_) => continue,
-            Awaits::Timer(due) => Some(due),
-            Awaits::Signal(awaited, limit) => {
-                let wait = hop.ids.mint();
-                hop.pending.signals.push(AwaitSignal { wait, call, awaited });
-                limit.map(Due::In)
-            }
-        };
-        if let Some(due) = due {
+    Ok(())
+}
+
+/// Waits for a signal or a time. Gates and jobs are members, which come with more than this.
+fn wait(hop: &mut Hop, call: CallId, want: Awaits) {
+    let due = match want {
+        Awaits::Gate(_) | Awaits::Job => None,
+        Awaits::Timer(due) => Some(due),
+        Awaits::Signal(awaited, limit) => {
             let wait = hop.ids.mint();
-            hop.pending.timers.push(Timer { wait, call, due });
+            hop.pending.signals.push(AwaitSignal { wait, call, awaited });
+            limit.map(Due::In)
         }
+    };
+    if let Some(due) = due {
+        let wait = hop.ids.mint();
+        hop.pending.timers.push(Timer { wait, call, due });
     }
     hop.call_mut(call).state = State::Asked;
 }
 
-/// Asks one gate of the call, by the rules of any gate; false if the call is denied for it.
-async fn ask(hop: &mut Hop, call: CallId, arguments: &Canonical) -> bool {
-    let wanted = match judge_gate(hop, arguments) {
-        Judged::Ask(wanted) => wanted,
-        Judged::Denied { code, message } => {
-            deny(hop, call, code, &message, None::<()>);
-            return false;
+/// Begins one of the things that the call waits for, by the rules of a call of its own; false if the call is denied for it.
+async fn member(hop: &mut Hop, call: CallId, place: u32, tool: &str, arguments: &Canonical) -> bool {
+    let (code, message) = match judge_member(hop, tool, arguments) {
+        Judged::Waits(wants) => {
+            wants.into_iter().for_each(|want| wait(hop, call, want));
+            return true;
         }
-        Judged::Allowed | Judged::Waits(_) | Judged::Delegates(_) => unreachable!("a gate always asks (C-132)"),
+        Judged::Delegates(job) => {
+            jobs::submit(hop, call, place, *job);
+            return true;
+        }
+        Judged::Ask(question) if tool == builtin::GATE => return ask(hop, call, arguments, *question).await,
+        Judged::Ask(_) => (Code::PolicyDenied, format!("a person has to approve {tool} first: call it alone")),
+        Judged::Allowed => (Code::InvalidArguments, format!("{tool} waits for nothing")),
+        Judged::Denied { code, message } => (code, message),
     };
+    deny(hop, call, code, &message, None::<()>);
+    false
+}
+
+/// Asks one gate of the call; false if the call is denied for it.
+async fn ask(hop: &mut Hop, call: CallId, arguments: &Canonical, wanted: Wanted) -> bool {
     if let Err(refused) = may_ask(hop, &wanted).await {
         refused.deny(hop, call);
         return false;
@@ -71,19 +93,22 @@ async fn ask(hop: &mut Hop, call: CallId, arguments: &Canonical) -> bool {
     let spec = builtin::spec(builtin::GATE).expect("built in");
     let tool = ToolRef { name: spec.name.clone(), version: spec.version.clone(), digest: spec.digest() };
     let member = Some(Member { tool, arguments: hop.keep(arguments.as_bytes()) });
-    let asked = question(hop, call, *wanted);
+    let asked = question(hop, call, wanted);
     hop.pending.asks.push(Ask { member, ..asked });
+    hop.call_mut(call).state = State::Asked;
     true
 }
 
 /// What the call got: of its waits the one that ended is left.
 enum Got {
-    /// A signal's payload, or what people decided.
+    /// A signal's payload, what people decided, or the result of a job.
     Value(Canonical),
     /// Its time has come.
     Time,
     /// No signal came within its limit, or people said no.
     No(Lost),
+    /// Its job ended otherwise than well.
+    Failed(NoResult),
 }
 
 /// Ends a call one of whose waits has ended.
@@ -98,7 +123,10 @@ pub(super) async fn ended(hop: &mut Hop, id: CallId) -> Result<(), Out> {
             (wants.iter().position(of), Got::Value(payload(hop, &wait).await?))
         }
         Owner::Timer(_) => which(&wants, &wait),
-        Owner::Job(job) => return jobs::ended(hop, id, *job).await,
+        Owner::Job(job) => {
+            let Some(ended) = jobs::ended(hop, *job).await? else { return Ok(()) };
+            (Some(ended.place as usize), ended.got.map_or_else(Got::Failed, Got::Value))
+        }
         Owner::Approval(approval) => {
             let asked = hop.approvals[approval].arguments.digest;
             let of = |want: &Awaits| matches!(want, Awaits::Gate(arguments) if arguments.digest() == asked);
@@ -116,6 +144,7 @@ pub(super) async fn ended(hop: &mut Hop, id: CallId) -> Result<(), Out> {
         Got::Value(payload) => succeed(hop, id, &payload, Applied::No, None),
         Got::Time => succeed(hop, id, &Canonical::null(), Applied::No, None),
         Got::No(lost) => deny(hop, id, Code::WaitExpired, &lost.message, None::<()>),
+        Got::Failed(NoResult { message, detail }) => fail_with(hop, id, Code::JobEnded, &message, detail),
     }
     Ok(())
 }
@@ -142,7 +171,7 @@ fn which(wants: &[Awaits], wait: &Wait) -> (Option<usize>, Got) {
     let index = wants.iter().position(|want| match want {
         Awaits::Timer(of) => Some(due(of)) == wait.due_at,
         Awaits::Signal(_, limit) => limit.as_ref().map(at) == wait.due_at,
-        Awaits::Gate(_) => false,
+        Awaits::Gate(_) | Awaits::Job => false,
     });
     let late = index.is_some_and(|index| matches!(wants[index], Awaits::Signal(..)));
     let lost = Lost {
@@ -186,6 +215,11 @@ impl Winner {
             Got::Value(value) => ("ok", Some(value), None),
             Got::Time => ("ok", Some(Canonical::null()), None),
             Got::No(lost) => ("denied", None, Some(lost)),
+            Got::Failed(NoResult { message, detail }) => {
+                let detail = protocol::json::to_canonical(&detail).ok();
+                let code = Code::JobEnded.as_str();
+                ("error", None, Some(Lost { code, message, detail, applied: false }))
+            }
         };
         Winner { index, status, result, error }
     }

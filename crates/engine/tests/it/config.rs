@@ -283,7 +283,7 @@ id = "maria"
 roles = ["finance"]
 
 [worker]
-job_retries = 4
+swap_floor = 4
 "#
     )
     .replace("args.amount > 100", "args.amont > 100");
@@ -297,7 +297,7 @@ job_retries = 4
         "17:13: tool[1].command.argv: /no/such/program is no program",
         "20:1: policy.rule[0].tool: no tool here is called `payments.refnd` (did you mean `payments.refund`?)",
         "22:10: policy.rule[0].roles[0]: nobody has the role `fnance` (did you mean `finance`?)",
-        "33:1: worker.job_retries: known, but not available in this version",
+        "33:1: worker.swap_floor: known, but not available in this version",
     ];
     assert_eq!(told(&[]), wanted);
     assert_eq!(told(&[("PAY_TOKEN", "x")]).len(), 5);

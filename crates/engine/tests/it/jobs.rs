@@ -188,3 +188,93 @@ async fn many_claims_at_once_share_no_job() {
     let all: std::collections::BTreeSet<_> = by_claim.into_values().flatten().collect();
     assert_eq!(all.len(), 12); // R-217: no two claims get one job
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_agents_the_faster_one_wins_and_the_run_ends_when_the_other_has_stopped() {
+    let desk = Desk::open().await;
+    let source = "
+jobs = [stasis.delegate.later('reviewer', 'the same') for n in range(2)]
+result = list(stasis.first(stasis.gate.later('or you?'), *jobs))
+";
+    let run = desk.run(source, "{}").await;
+    assert_eq!(run.status(), Status::AwaitingConsent); // R-183
+    let [slow, fast] = <[Job; 2]>::try_from(claim(&desk, "reviewer", "c-1", 10).await).expect("two jobs");
+    report(&desk, &fast, success("7")).await.expect("completed");
+    eventually("a run that waits for the other", async || {
+        let run = desk.engine.ledger().run(run.id).await.expect("read").expect("a run");
+        run.status() == Status::AwaitingDelegate
+    })
+    .await; // R-127
+    assert!(desk.pending(run.id).await.is_empty()); // R-182
+    let token = slow.agent.as_ref().expect("claimed").token;
+    let beat = JobAct::Heartbeat { token, progress: None };
+    let heard = desk.engine.job(local(), slow.id, beat).await.expect("heard").1;
+    assert!(matches!(heard.state, State::Cancelling { .. })); // R-182 R-218
+    let desk = desk.reopen(Setting::default()).await;
+    desk.engine.job(local(), slow.id, JobAct::AckCancel { token }).await.expect("acknowledged");
+    let run = desk.ended(run.id).await;
+    assert_eq!(desk.result(&run).await, format!("[{},7]", fast.place)); // W-124 W-134
+    assert_eq!(fast.place, 2); // W-124: gates and jobs are counted alike
+    let ends = jobs(&desk, run.id).await.into_iter().map(|job| job.state.as_str()).collect::<Vec<_>>();
+    assert_eq!((ends, run.seq), (vec!["cancelled", "succeeded"], 2)); // R-127
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn first_of_jobs_tells_how_one_failed_and_hands_nothing_over_where_a_member_is_refused() {
+    let desk = Desk::open().await;
+    let source = "
+told = []
+for more in [stasis.delegate.later('reviewer', 1, tools=['payments.nothing']), stasis.signal.later('paid')]:
+    try:
+        stasis.first(stasis.delegate.later('reviewer', 0), stasis.gate.later('money'), stasis.sleep.later('1h'), more)
+    except stasis.ToolError as error:
+        told.append([type(error).__name__, error.code, getattr(error, 'status', None)])
+result = told
+";
+    let run = desk.run(source, "{}").await;
+    let handed = jobs(&desk, run.id).await;
+    assert_eq!((handed.len(), desk.pending(run.id).await.len()), (1, 1)); // W-136
+    let job = claim(&desk, "reviewer", "c-1", 10).await.remove(0);
+    report(&desk, &job, failure("null")).await.expect("failed");
+    let run = desk.ended(run.id).await;
+    let told = r#"[["Denied","tool_widened",null],["JobFailed","job_ended","failed"]]"#;
+    assert_eq!(desk.result(&run).await, told); // W-144 R-229
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_result_has_to_fit_the_schema_that_the_program_gave() {
+    let desk = Desk::open().await;
+    let source = "
+try:
+    stasis.delegate('reviewer', 1, schema={'type': 7})
+except stasis.Denied as refused:
+    code = refused.code
+result = [code, stasis.delegate('reviewer', 1, schema={'type': 'integer'})]
+";
+    let run = desk.run(source, "{}").await;
+    let job = claim(&desk, "reviewer", "c-1", 10).await.remove(0);
+    let refused = report(&desk, &job, success(r#""seven""#)).await.expect_err("it does not fit");
+    assert!(matches!(refused, Failure::Refused(refusal) if refusal.code == Code::ResultInvalid)); // R-221
+    report(&desk, &job, success("7")).await.expect("completed");
+    let run = desk.ended(run.id).await;
+    assert_eq!(desk.result(&run).await, r#"["invalid_arguments",7]"#); // R-221
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_may_be_done_twice_is_taken_over_from_an_agent_that_went_silent() {
+    let (setting, clock) = manual();
+    let desk = Desk::with(setting).await;
+    let run = desk.run("result = stasis.delegate('reviewer', 1, retry='safe')", "{}").await;
+    let first = claim(&desk, "reviewer", "c-1", 1).await.remove(0);
+    clock.fetch_add(Duration::from_secs(60).as_micros() as i64, Ordering::SeqCst);
+    eventually("a job that is queued again", async || jobs(&desk, run.id).await[0].agent.is_none()).await; // R-226
+    // The answer to the old claim is no job of its agent any more: it is a claim like any other.
+    let second = claim(&desk, "reviewer", "c-1", 1).await.remove(0);
+    let tokens = [&first, &second].map(|job| job.agent.as_ref().expect("claimed").token);
+    assert_eq!((first.id == second.id, tokens), (true, [1, 2])); // R-217
+    let late = report(&desk, &first, success("1")).await.expect_err("it is not its job any more");
+    assert!(matches!(late, Failure::Refused(refusal) if refusal.code == Code::JobNotOwner)); // R-219
+    report(&desk, &second, success("2")).await.expect("completed");
+    let run = desk.ended(run.id).await;
+    assert_eq!(desk.result(&run).await, "2"); // R-226
+}

@@ -6,7 +6,7 @@
 
 use super::{Cx, Decision, admit::not_permitted, step};
 use crate::code::Code;
-use crate::command::{Answer, JobAct, JobCommand, Reported, Submit, Taker};
+use crate::command::{Answer, JobAct, JobCommand, Rejoin, Reported, Submit, Taker};
 use crate::digest::Digest;
 use crate::event::{Facts, Kind};
 use crate::id::JobId;
@@ -22,8 +22,8 @@ use serde::Serialize;
 /// Hands a job over: its row, its wait and the call that waits commit together. The same call with the same content is
 /// the same job; it is not handed over twice.
 pub(super) fn submit(change: &mut Change, submit: Submit, cx: &Cx<'_>) -> Result<(), Refusal> {
-    let Submit { job: id, wait, call, request, bodies } = submit;
-    if let Some(known) = change.rows.jobs.iter().find(|job| job.call == call) {
+    let Submit { job: id, wait, call, place, request, bodies } = submit;
+    if let Some(known) = change.rows.jobs.iter().find(|job| (job.call, job.place) == (call, place)) {
         if known.request.digest() == request.digest() {
             return Ok(());
         }
@@ -63,18 +63,54 @@ pub(super) fn submit(change: &mut Change, submit: Submit, cx: &Cx<'_>) -> Result
         run,
         wait,
         call,
+        place,
         request,
         priority,
         created_at: now,
         deadline,
         state: State::Queued,
         agent: None,
+        claims: 0,
         stopped_at: None,
         progress: None,
         late: Vec::new(),
     });
     change.event(Kind::JobQueued, facts.maybe("deadline", deadline));
     Ok(())
+}
+
+/// Waits anew for a job whose wait was closed: of a run that has nothing else left to wait for.
+pub(super) fn rejoin(change: &mut Change, rejoin: Rejoin) -> Result<(), Refusal> {
+    let Rejoin { job: id, wait, call } = rejoin;
+    let run = change.run().id;
+    let Some(job) = change.rows.jobs.get(id).filter(|job| job.run == run && job.call == call).cloned() else {
+        return Err(Refusal::new(Code::WaitOwnerMismatch, format!("owner does not belong to run {run}")));
+    };
+    if change.rows.waits.get(job.wait).is_some()
+        || change.rows.calls.iter().any(|open| open.id == call && !open.is_ended())
+    {
+        return Err(Refusal::new(Code::WaitUnsafe, format!("{id} is waited for already")));
+    }
+    change.rows.waits.add(Wait {
+        id: wait,
+        run,
+        owner: Owner::Job(id),
+        call,
+        state: wait::State::Live,
+        since: change.now,
+        due_at: None,
+    });
+    change.rows.jobs.edit(id).expect("found above").wait = wait;
+    change.event(Kind::WaitOpened, Facts::new().with("wait", wait).with("call", call).with("job", id));
+    if let State::Ended { end, .. } = job.state {
+        step::end_wait(change, wait, outcome(id, end));
+    }
+    Ok(())
+}
+
+/// The digest that a wait has of the end of its job.
+fn outcome(id: JobId, end: End) -> Digest {
+    end.body().map_or_else(|| Digest::of(format!("{id} {}", end.as_str())), |body| body.digest)
 }
 
 /// One verb of an agent.
@@ -96,25 +132,30 @@ pub(super) fn job(command: JobCommand, rows: Box<Rows>, cx: &mut Cx<'_>) -> Deci
     // What comes too late is refused, and a refusal carries no run that its caller could go on with.
     lapse(&mut change, id, cx);
     let row = change.rows.jobs.get(id).expect("found above").clone();
-    let done = match act {
-        JobAct::Claim { worker, lease, claim_id } => claim(
-            &mut change,
-            row,
-            Agent {
-                principal: by.principal.id,
-                worker,
-                token: 0,
-                claim_id,
-                claimed_at: cx.now,
-                lease,
-                due_at: cx.now + lease,
-            },
-        ),
-        JobAct::Heartbeat { progress, .. } => heartbeat(&mut change, row, progress),
-        JobAct::Report { reported, .. } => report(&mut change, row, reported, taker, cx),
-        JobAct::AckCancel { .. } => acknowledge(&mut change, row, cx),
-    };
+    // One that was given back by that is not its agent's any more.
+    let owned = act.token().map_or(Ok(()), |token| owns(&row, &by.principal.id, token));
+    let done = owned.and_then(|()| carry_out(&mut change, row, by.principal.id, act, taker, cx));
     answer(change, id, done)
+}
+
+fn carry_out(
+    change: &mut Change,
+    row: Job,
+    principal: String,
+    act: JobAct,
+    taker: Option<Taker>,
+    cx: &mut Cx<'_>,
+) -> Result<bool, Refusal> {
+    match act {
+        JobAct::Claim { worker, lease, claim_id } => claim(
+            change,
+            row,
+            Agent { principal, worker, token: 0, claim_id, claimed_at: cx.now, lease, due_at: cx.now + lease },
+        ),
+        JobAct::Heartbeat { progress, .. } => heartbeat(change, row, progress),
+        JobAct::Report { reported, .. } => report(change, row, reported, taker, cx),
+        JobAct::AckCancel { .. } => acknowledge(change, row, taker, cx),
+    }
 }
 
 /// What was done is saved also where the verb itself came too late: the end by time, and the late report.
@@ -181,11 +222,12 @@ fn claim(change: &mut Change, job: Job, agent: Agent) -> Result<bool, Refusal> {
             return Err(Refusal::new(Code::JobNotOwner, detail).truth(&Truth::of(&job)));
         }
     }
-    let token = job.agent.as_ref().map_or(0, |before| before.token) + 1;
+    let token = job.claims + 1;
     let agent = Agent { token, ..agent };
     let facts = Facts::new().with("job", job.id).with("by", &agent.principal).with("worker", &agent.worker);
     let row = change.rows.jobs.edit(job.id).expect("the caller has it");
     row.agent = Some(agent);
+    row.claims = token;
     row.state = State::Running;
     change.event(Kind::JobRunning, facts.number("token", token));
     Ok(true)
@@ -278,18 +320,19 @@ fn keep_late(change: &mut Change, job: &Job, report: Report, body: NewBody) {
 }
 
 /// the agent has stopped.
-fn acknowledge(change: &mut Change, job: Job, cx: &mut Cx<'_>) -> Result<bool, Refusal> {
-    match job.state {
+fn acknowledge(change: &mut Change, job: Job, taker: Option<Taker>, cx: &mut Cx<'_>) -> Result<bool, Refusal> {
+    let member = match job.state {
         State::Queued | State::Running => {
             let detail = format!("{} is {} and was not asked to stop", job.id, job.state.as_str());
             return Err(Refusal::new(Code::IllegalTransition, detail).hint("complete it, or fail it"));
         }
         State::Ended { .. } if job.stopped_at.is_some() => return Ok(false),
-        State::Ended { .. } => {}
-        State::Cancelling { .. } => _ = end_job(change, job.id, End::Cancelled),
-    }
+        State::Ended { .. } => false,
+        // A run that has nothing else left may wait for this.
+        State::Cancelling { .. } => end_job(change, job.id, End::Cancelled),
+    };
     stopped(change, job.id);
-    step::contain(change, cx);
+    after_end(change, member, taker, cx);
     Ok(true)
 }
 
@@ -298,6 +341,10 @@ pub(super) fn lapse(change: &mut Change, id: JobId, cx: &mut Cx<'_>) -> bool {
     let now = change.now;
     let due = |job: &&Job| job.due_at().is_some_and(|due| now >= due);
     let Some(job) = change.rows.jobs.get(id).filter(due).cloned() else { return false };
+    if job.is_retried() && !job.deadline_is_next() {
+        give_back(change, &job);
+        return true;
+    }
     // Which of the two came first decides, not when somebody looked.
     let error = |text: &str| NewBody::new(format!("\"{text}\"").into_bytes());
     let (end, error) = if job.deadline_is_next() {
@@ -315,6 +362,17 @@ pub(super) fn lapse(change: &mut Change, id: JobId, cx: &mut Cx<'_>) -> bool {
     }
     after_end(change, member, None, cx);
     true
+}
+
+/// nothing is heard of its agent, and it may be done twice. What the agent still says of it is refused.
+fn give_back(change: &mut Change, job: &Job) {
+    let row = change.rows.jobs.edit(job.id).expect("the caller has it");
+    row.state = State::Queued;
+    row.agent = None;
+    row.progress = None;
+    let by = job.agent.as_ref().map(|agent| &agent.principal);
+    let facts = Facts::new().with("job", job.id).with("cause", "lost").maybe("by", by);
+    change.event(Kind::JobQueued, facts.number("token", job.claims));
 }
 
 /// Asks a job to stop that nobody waits for any more. One that no agent has is over at once.
@@ -341,9 +399,8 @@ fn end_job(change: &mut Change, id: JobId, end: End) -> bool {
     let row = change.rows.jobs.edit(id).expect("the caller has it");
     row.state = State::Ended { end, at };
     let wait = row.wait;
-    let digest = end.body().map(|body| body.digest);
     change.event(end.event(), told(Facts::new().with("job", id), end));
-    step::end_wait(change, wait, digest.unwrap_or_else(|| Digest::of(format!("{id} {}", end.as_str()))))
+    step::end_wait(change, wait, outcome(id, end))
 }
 
 /// What an event says of an end.
@@ -368,7 +425,8 @@ fn after_end(change: &mut Change, member: bool, taker: Option<Taker>, cx: &mut C
 fn stopped(change: &mut Change, id: JobId) {
     let now = change.now;
     let Some(row) = change.rows.jobs.get(id).filter(|job| job.stopped_at.is_none()) else { return };
-    let by = row.agent.as_ref().map_or("system:never-claimed", |agent| &agent.principal).to_owned();
+    let nobody = if row.claims == 0 { "system:never-claimed" } else { "system:given-back" };
+    let by = row.agent.as_ref().map_or(nobody, |agent| &agent.principal).to_owned();
     change.rows.jobs.edit(id).expect("found above").stopped_at = Some(now);
     change.event(Kind::JobStopped, Facts::new().with("job", id).with("by", &by));
     step::acknowledge(change, Subject::Job(id), &by);

@@ -141,6 +141,10 @@ fn close_others(change: &mut Change, winner: WaitId, call: CallId) {
         wait::Owner::Approval(id) => change.rows.approvals.get(id).is_some_and(|a| a.kind() == approval::Kind::Settle),
         wait::Owner::Timer(_) | wait::Owner::Signal(_) | wait::Owner::Job(_) => false,
     };
+    // A call that has ended has none: what is left of it is waited for until all of it has ended.
+    if change.rows.calls.get(call).is_none_or(call::Call::is_ended) {
+        return;
+    }
     let rivals = change.rows.waits.keys(|wait| wait.call == call && wait.id != winner && wait.is_open());
     for id in rivals {
         if !change.rows.waits.get(id).is_some_and(|wait| settles(change, wait)) {

@@ -125,6 +125,8 @@ pub const JOB_LEASE_MIN: Duration = SECOND;
 pub const JOB_LEASE_MAX: Duration = HOUR;
 /// Bytes of what an agent tells of its progress: R-218.
 pub const PROGRESS_BYTES: usize = 4_096;
+/// How often a job that may be done twice is given to another agent, at most.
+pub const JOB_RETRIES: u32 = 3;
 /// Reports of one job that came too late and are kept; an agent that sends more sends noise.
 pub const LATE_REPORTS: usize = 8;
 /// Jobs that one claim may take: as many as a page of work for one worker.

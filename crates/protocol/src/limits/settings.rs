@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{APPROVAL_LEASE, APPROVAL_LEASE_MAX, BODY_BYTES, DAY, HOUR, MINUTE, SECOND, bytes_text};
+use super::{APPROVAL_LEASE, APPROVAL_LEASE_MAX, BODY_BYTES, DAY, HOUR, JOB_RETRIES, MINUTE, SECOND, bytes_text};
 use crate::code::Code;
 use crate::command::Patience;
 use crate::fields::Fault;
@@ -72,7 +72,7 @@ settings! {
         approval_lease_max: Duration as "duration_text" = APPROVAL_LEASE_MAX;
         job_heartbeat: Duration as "duration_text" = MINUTE;
         /// Jobs with `retry: safe` that are taken again.
-        job_retries: u32 = 3;
+        job_retries: u32 = JOB_RETRIES;
         /// Pending approvals of one namespace (C-143).
         pending_approvals: u64 = 100_000;
         /// One try at an obligation.
@@ -163,6 +163,9 @@ impl WorkerSettings {
         }
         if self.retention < MINUTE {
             refuse("retention", "must be at least 1m, so that whoever waits for a run sees how it ended".to_owned());
+        }
+        if self.job_retries > JOB_RETRIES {
+            refuse("job_retries", format!("is at most {JOB_RETRIES}"));
         }
         if self.page_size == 0 {
             refuse("page_size", "must be at least 1".to_owned());

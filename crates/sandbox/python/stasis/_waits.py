@@ -93,9 +93,15 @@ def until(time):
 
 
 @Wait
-def delegate(agent, task, *, tools=None, max_calls=None, timeout=None):
-    """Hands a job over to an agent, and returns its result. Raises JobFailed if it ends otherwise than succeeded."""
-    arguments = {"agent": agent, "task": task, "tools": tools, "max_calls": max_calls, "timeout_ms": _ms(timeout, "timeout")}
+def delegate(agent, task, *, tools=None, max_calls=None, timeout=None, schema=None, retry=None):
+    """Hands a job over to an agent, and returns its result. Raises JobFailed if it ends otherwise than succeeded.
+
+    `schema` is what the result has to fit. With `retry="safe"` another agent gets it when nothing is heard of the first.
+    """
+    arguments = {
+        "agent": agent, "task": task, "tools": tools, "max_calls": max_calls, "timeout_ms": _ms(timeout, "timeout"),
+        "schema": schema, "retry": retry,
+    }
     return "stasis.delegate", arguments, {}
 
 

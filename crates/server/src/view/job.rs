@@ -48,6 +48,7 @@ pub(crate) fn job(row: &Job, bodies: Bodies, changed: Option<bool>) -> job::Job 
         late: late.collect(),
         task: bodies.task,
         plan: bodies.plan,
+        schema: row.request.schema.as_ref().map(super::json),
         changed,
     }
 }

@@ -28,8 +28,9 @@ impl World {
             plan: None,
             schema: Some(canonical(r#"{"type":"number"}"#)),
             timeout,
+            retries: 2,
         };
-        let submit = Submit { job: self.id(), wait: self.id(), call: call.id, request, bodies: vec![task] };
+        let submit = Submit { job: self.id(), wait: self.id(), call: call.id, place: 3, request, bodies: vec![task] };
         let mut entries = vec![Entry::Call(Box::new(call))];
         if run.journal.len == 0 {
             let (pattern, input, entropy) = (run.pattern.digest, run.input.digest, Entropy([3; 32]));

@@ -81,10 +81,10 @@ struct Columns {
 
 fn write_document(job: &Job) -> Vec<u8> {
     let mut writer = Writer::with_capacity(256);
-    let w = writer.byte(DOCUMENT).id(job.wait).id(job.call);
-    let Request { kind: _, task, plan, schema, timeout } = &job.request;
+    let w = writer.byte(DOCUMENT).id(job.wait).id(job.call).uint(job.place);
+    let Request { kind: _, task, plan, schema, timeout, retries } = &job.request;
     w.body(*task).maybe(*plan, |w, plan| w.body(plan)).maybe(schema.as_ref(), |w, schema| w.text(schema.as_str()));
-    w.maybe(*timeout, |w, span| w.uint(span.as_millis() as u64));
+    w.maybe(*timeout, |w, span| w.uint(span.as_millis() as u64)).uint(*retries).uint(job.claims);
     w.time(job.created_at).maybe(job.deadline, |w, at| w.time(at));
     let moment = match job.state {
         State::Queued | State::Running => None,
@@ -111,10 +111,11 @@ fn write_agent<'w>(writer: &'w mut Writer, agent: &Agent) -> &'w mut Writer {
 /// A job without its id, run and priority.
 fn read_document(reader: &mut Reader<'_>, columns: Columns) -> Result<Job, Malformed> {
     let Columns { kind, claim_id, state, end } = columns;
-    let (wait, call) = (reader.id()?, reader.id()?);
+    let (wait, call, place) = (reader.id()?, reader.id()?, reader.u32()?);
     let (task, plan) = (reader.body()?, reader.maybe(Reader::body)?);
     let schema = reader.maybe(read_json)?;
     let timeout = reader.maybe(Reader::uint)?.map(Duration::from_millis);
+    let (retries, claims) = (reader.u32()?, reader.u32()?);
     let (created_at, deadline) = (reader.time()?, reader.maybe(Reader::time)?);
     let moment = reader.maybe(Reader::time)?;
     let state = match (state, end, moment) {
@@ -134,19 +135,21 @@ fn read_document(reader: &mut Reader<'_>, columns: Columns) -> Result<Job, Malfo
         };
         Ok(Late { by, at, report })
     })?;
-    let request = Request { kind, task, plan, schema, timeout };
+    let request = Request { kind, task, plan, schema, timeout, retries };
     let (id, run) = (JobId::from_bytes([0; 16]), RunId::from_bytes([0; 16]));
     Ok(Job {
         id,
         run,
         wait,
         call,
+        place,
         request,
         priority: 0,
         created_at,
         deadline,
         state,
         agent,
+        claims,
         stopped_at,
         progress,
         late,

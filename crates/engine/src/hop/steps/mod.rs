@@ -11,7 +11,7 @@ use super::checkpoint::{self, EndEntry, Entry, EntryKind, EntryStatus, NodeEntry
 use super::drive::{self, Drive, Driven};
 use super::state::{Hop, Out};
 use super::turn::Turn;
-use super::{Next, end, hold, script};
+use super::{Next, end, hold, jobs, script};
 use crate::pinned::Program;
 use crate::worker::Stop;
 use crate::workflow::{Signal, Stand};
@@ -66,6 +66,14 @@ impl Place {
 
     pub(super) fn ended(id: u32, state: Value, result: Canonical) -> Place {
         Place { id, at: At::Ended { state, result } }
+    }
+
+    /// The result, if the body has ended.
+    pub(super) fn into_result(self) -> Option<Canonical> {
+        match self.at {
+            At::Ended { result, .. } => Some(result),
+            At::Node(_) => None,
+        }
     }
 }
 
@@ -305,6 +313,11 @@ async fn ended(hop: &mut Hop, last: Option<Entry>, id: u32, state: Value, result
             Err(out) => return Err(out),
         }
         script::take_ended_waits(hop);
+    }
+    if jobs::rejoin(hop) {
+        end::may_park(hop)?;
+        let checkpoint = end_entry(hop)?;
+        return end::park_with(hop, checkpoint, WaitMode::All).await;
     }
     hop.commit(Act::Finish { result: NewBody::new(result.as_bytes()) }).await?;
     Ok(Next::Done)

@@ -51,7 +51,7 @@ pub(super) fn apply(change: &mut Change, progress: Progress, cx: &mut Cx<'_>) ->
         if has_ended(change, submit.call) {
             continue;
         }
-        if !change.rows.jobs.iter().any(|job| job.call == submit.call) {
+        if !change.rows.jobs.iter().any(|job| (job.call, job.place) == (submit.call, submit.place)) {
             room_for_a_wait(change, Code::LimitExceeded, cx)?;
         }
         job::submit(change, submit, cx)?;
@@ -70,6 +70,10 @@ pub(super) fn apply(change: &mut Change, progress: Progress, cx: &mut Cx<'_>) ->
         if change.rows.waits.get(wait).is_some_and(Wait::is_ended) {
             change.rows.waits.remove(wait);
         }
+    }
+    // Last: a call that ends in this commit waits for nothing of its own any more.
+    for rejoin in progress.rejoins {
+        job::rejoin(change, rejoin)?;
     }
     log(change, progress.log_base, progress.log);
     Ok(())

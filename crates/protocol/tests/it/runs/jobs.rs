@@ -3,15 +3,22 @@
 use crate::world::{TTL, World, args, caller, obligation, ok, person, worker};
 use protocol::able::Able;
 use protocol::approval::Verdict;
+use protocol::call::RecoveryClass;
 use protocol::code::Code;
-use protocol::command::{Act, Answer, Command, JobAct, JobCommand, Progress, Reported, Taker};
+use protocol::command::{
+    Act, Answer, AwaitSignal, Command, JobAct, JobCommand, Progress, Rejoin, Reported, Submit, Taker,
+};
 use protocol::event::Kind;
 use protocol::id::JobId;
 use protocol::job::{End, Job, Report, State};
+use protocol::journal::Entry;
+use protocol::limits::JOB_RETRIES;
 use protocol::obligation::Subject;
 use protocol::principal::{Principal, Right, Rights};
 use protocol::refusal::Refusal;
 use protocol::run::{Status, WaitMode};
+use protocol::signal::Awaited;
+use protocol::tool::Effect;
 use protocol::wait::Wait;
 use std::time::Duration;
 
@@ -147,6 +154,123 @@ fn heartbeats_keep_a_job_and_silence_loses_it() {
     assert_eq!((lost.stopped_at, lost.may_run()), (None, true)); // R-211 R-232
     assert_eq!(code(world.claim_job("ben", job).map(|_| lost.clone())), Code::JobTerminal);
     assert_eq!(code(world.heartbeat("ana", job, token)), Code::JobTerminal);
+}
+
+#[test]
+fn a_job_that_may_be_done_twice_goes_to_another_agent_three_times() {
+    let mut world = World::running();
+    let call = world.call(Effect::Read, RecoveryClass::Retry);
+    let submit = world.submit(call.id, None);
+    let request = protocol::job::Request { retries: JOB_RETRIES, ..submit.request.clone() };
+    let job = submit.job;
+    let (entries, jobs) = (vec![Entry::Call(Box::new(call))], vec![Submit { request, ..submit }]);
+    world.record(Progress { entries, jobs, ..Progress::default() }).expect("handed over");
+    world.park().expect("parked");
+    let mut tokens = Vec::new();
+    for round in 0..3 {
+        tokens.push(world.claim_job("ana", job).expect("claimed"));
+        world.pass(MINUTE);
+        let events = world.events.len();
+        // Its own agent may be the first who tells that its time is over.
+        let told = if round == 1 { world.complete("ana", job, tokens[1], "7") } else { world.recover_job(job) };
+        assert_eq!(told.is_err(), round == 1);
+        assert_eq!(world.kinds(events), ["job.queued"]);
+        let row = &world.jobs[&job];
+        assert_eq!((end(row), row.agent.is_none(), row.may_run()), ("queued", true, false));
+        assert_eq!(world.status(), Status::AwaitingDelegate); // nothing of it has ended
+        assert_eq!(code(world.complete("ana", job, tokens[round], "7")), Code::JobNotOwner);
+        assert_eq!(code(world.heartbeat("ana", job, tokens[round])), Code::JobNotOwner);
+    }
+    let last = world.claim_job("ben", job).expect("claimed");
+    assert_eq!([tokens, vec![last]].concat(), [1, 2, 3, 4]); // larger at every claim
+    world.pass(MINUTE);
+    world.recover();
+    assert_eq!(end(&world.jobs[&job]), "lost"); // at most three times
+    assert!(world.is_at(Status::Queued, 1));
+}
+
+#[test]
+fn a_job_that_is_to_stop_is_given_to_nobody_else() {
+    let (mut world, job, token) = claimed();
+    world.rows.as_mut().expect("a run").jobs.edit(job).expect("a job").request.retries = JOB_RETRIES;
+    world.cancel();
+    world.pass(MINUTE);
+    world.recover();
+    assert_eq!((end(&world.jobs[&job]), world.status()), ("lost", Status::Cancelling)); // R-210 R-270
+    world.ack_cancel("ana", job, token).expect("it stopped");
+    assert_eq!(world.status(), Status::Cancelled);
+}
+
+/// A call that waits for two jobs and a signal; the jobs, of which an agent has the second, and its token.
+fn race() -> (World, [JobId; 2], u32) {
+    let mut world = World::running();
+    let call = world.call(Effect::Read, RecoveryClass::Retry);
+    let mut jobs = [world.submit(call.id, None), world.submit(call.id, None)];
+    jobs[1].place = 1;
+    let ids = [jobs[0].job, jobs[1].job];
+    let awaited = Awaited { name: "paid".to_owned(), schema: None };
+    let signals = vec![AwaitSignal { wait: world.mint(), call: call.id, awaited: awaited.into() }];
+    let entries = vec![Entry::Call(Box::new(call))];
+    world.record(Progress { entries, signals, jobs: jobs.into(), ..Progress::default() }).expect("it waits");
+    let token = world.claim_job("ana", ids[1]).expect("claimed");
+    world.park().expect("parked");
+    (world, ids, token)
+}
+
+#[test]
+fn of_several_jobs_and_a_signal_the_first_end_asks_the_other_agents_to_stop() {
+    let (mut world, [idle, taken], token) = race();
+    assert_eq!(world.status(), Status::AwaitingDelegate);
+    let events = world.events.len();
+    world.send("paid", "a", "1").expect("taken");
+    assert!(world.is_at(Status::Queued, 1));
+    let told = world.kinds(events);
+    assert_eq!(told.iter().filter(|kind| **kind == "wait.closed").count(), 2); // R-182 W-134
+    assert_eq!([end(&world.jobs[&idle]), end(&world.jobs[&taken])], ["cancelled", "cancelling"]); // R-182 R-230
+    assert_eq!(end(&world.heartbeat("ana", taken, token).expect("heard")), "cancelling");
+    let done = world.complete("ana", taken, token, "7").expect("it finished first");
+    assert_eq!(end(&done), "succeeded");
+    assert!(world.is_at(Status::Queued, 1)); // R-184 W-134: what lost returns no run
+
+    let (mut world, [idle, taken], token) = race();
+    world.complete("ana", taken, token, "7").expect("completed");
+    assert_eq!(end(&world.jobs[&idle]), "cancelled");
+    assert!(world.is_at(Status::Queued, 1));
+    world.claim(2).expect("claimed");
+    let call = world.jobs[&taken].call;
+    world.end(call, ok()).expect("the hop took it");
+    world.finish().expect("nothing is left open");
+}
+
+#[test]
+pub(super) fn a_run_that_has_nothing_else_left_waits_for_all_jobs_that_were_asked_to_stop() {
+    let mut world = World::running();
+    let call = world.call(Effect::Read, RecoveryClass::Retry);
+    let jobs: Vec<Submit> = (0..3).map(|place| Submit { place, ..world.submit(call.id, None) }).collect();
+    let (id, ids) = (call.id, [0, 1, 2].map(|n: usize| jobs[n].job));
+    world
+        .record(Progress { entries: vec![Entry::Call(Box::new(call))], jobs, ..Progress::default() })
+        .expect("it waits");
+    let tokens = ids.map(|job| world.claim_job("ana", job).expect("claimed"));
+    world.complete("ana", ids[0], tokens[0], "7").expect("completed");
+    world.end(id, ok()).expect("the hop took it");
+    assert_eq!(world.finish().expect_err("refused").code, Code::WaitUnsafe);
+    let rejoin = |world: &mut World, job| Rejoin { job, wait: world.mint(), call: id };
+    let foreign = Rejoin { job: world.mint(), ..rejoin(&mut world, ids[1]) };
+    let refused = world.record(Progress { rejoins: vec![foreign], ..Progress::default() }).expect_err("refused");
+    assert_eq!(refused.code, Code::WaitOwnerMismatch);
+    assert_eq!(world.status(), Status::Running);
+    let rejoins = vec![rejoin(&mut world, ids[1]), rejoin(&mut world, ids[2])];
+    world.record(Progress { rejoins, ..Progress::default() }).expect("it waits again");
+    let again = Progress { rejoins: vec![rejoin(&mut world, ids[1])], ..Progress::default() };
+    assert_eq!(world.record(again).expect_err("refused").code, Code::WaitUnsafe);
+    world.park_in(WaitMode::All).expect("parked");
+    world.complete("ana", ids[2], tokens[2], "8").expect("it finished first");
+    assert_eq!(world.status(), Status::AwaitingDelegate); // all of them
+    world.ack_cancel("ana", ids[1], tokens[1]).expect("it stopped");
+    assert!(world.is_at(Status::Queued, 1));
+    world.claim(2).expect("claimed");
+    world.finish().expect("done");
 }
 
 #[test]

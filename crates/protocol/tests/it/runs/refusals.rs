@@ -73,6 +73,7 @@ const SHOWN: &[(Code, fn())] = &[
     (Code::WaitClosed, signals::a_run_that_cannot_use_a_signal_refuses_it),
     (Code::WaitConsumed, signals::to_one_wait_the_first_answer_wins),
     (Code::WaitCorrupt, recovery::a_parked_run_whose_owner_is_missing_is_corrupt),
+    (Code::WaitOwnerMismatch, jobs::a_run_that_has_nothing_else_left_waits_for_all_jobs_that_were_asked_to_stop),
     (Code::WaitUnsafe, hops::a_park_with_nothing_to_wait_for_is_refused),
     (Code::WorkerLost, recovery::a_fourth_continuation_without_progress_is_worker_lost),
 ];

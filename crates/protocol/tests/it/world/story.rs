@@ -257,8 +257,16 @@ impl World {
     pub(crate) fn submit(&mut self, call: CallId, timeout: Option<Duration>) -> Submit {
         let task = args(r#""look at it""#);
         let schema = Some(canonicalize(br#"{"type":"number"}"#).expect("JSON"));
-        let request = job::Request { kind: "reviewer".to_owned(), task: task.body, plan: None, schema, timeout };
-        Submit { job: self.mint(), wait: self.mint(), call, request, bodies: vec![task] }
+        let request =
+            job::Request { kind: "reviewer".to_owned(), task: task.body, plan: None, schema, timeout, retries: 0 };
+        Submit { job: self.mint(), wait: self.mint(), call, place: 0, request, bodies: vec![task] }
+    }
+
+    /// What a timer finds of a job.
+    pub(crate) fn recover_job(&mut self, job: JobId) -> Result<Job, Refusal> {
+        let run = self.run().id;
+        self.give(Command::ExpireJob { run, job })?;
+        Ok(self.jobs[&job].clone())
     }
 
     pub(crate) fn act(&mut self, who: &str, job: JobId, act: JobAct) -> Result<Job, Refusal> {
