@@ -3,7 +3,7 @@
 pub(crate) use store::failpoint::hit;
 
 /// Every point of this crate, in the order in which a cycle passes them; each side of a commit that moves a run has one.
-pub const NAMES: [&str; 25] = [
+pub const NAMES: [&str; 27] = [
     "admit.before",
     "admit.after",
     "claim.before",
@@ -27,6 +27,8 @@ pub const NAMES: [&str; 25] = [
     "handler.after",
     "outcome.before",
     "outcome.after",
+    "stop.before",
+    "stop.after",
     "anchor.kept",
     "anchor.exported",
 ];

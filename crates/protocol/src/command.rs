@@ -51,6 +51,8 @@ pub enum Command {
     Recover(Recover),
     /// What the engine found out about a call that no hop has any more.
     Found(Box<Found>),
+    /// The other side is asked to stop a call that no hop has any more.
+    AskToStop(Box<StopAlone>),
     Read(Read),
     /// Cleanup of a final run that is done.
     Clean {
@@ -342,8 +344,37 @@ pub enum Act {
     Finish { result: NewBody },
     /// E-13 or E-14.
     Fail(Failure),
+    /// The other side is asked to stop a call in flight of a stopping run (C-22).
+    AskToStop(Box<AskToStop>),
     /// The hop of a stopping run has stopped.
     Acknowledge,
+}
+
+/// One call of a cancel tool: asked for once for each call in flight.
+#[derive(Clone, Debug)]
+pub struct AskToStop {
+    /// The call that is to stop.
+    pub call: CallId,
+    /// The engine's own call that asks.
+    pub by: crate::call::Call,
+    pub gate: StopGate,
+}
+
+/// The same where the hop of the call is gone.
+#[derive(Clone, Debug)]
+pub struct StopAlone {
+    pub run: RunId,
+    pub asked: AskToStop,
+    pub bodies: Vec<NewBody>,
+}
+
+/// What the broker says of a cancel tool's call.
+#[derive(Clone, Debug)]
+pub enum StopGate {
+    /// It may go: the very bytes that its handler will get, and the grant that the plan gives its tool (C-110).
+    Pass { arguments: Canonical, grant: Digest },
+    /// It may not. That is recorded, and nothing is sent.
+    Denied(Outcome),
 }
 
 /// A checkpoint to be saved in the transaction of its park or hold.
@@ -661,6 +692,7 @@ impl Command {
             Command::ExpireJob { job, .. } => Subject::Job(*job),
             Command::Recover(recover) => Subject::Run(recover.run),
             Command::Found(found) => Subject::Run(found.run),
+            Command::AskToStop(alone) => Subject::Run(alone.run),
             Command::Read(read) => match read.opened {
                 Opened::Approval(id) => Subject::Approval(id),
                 Opened::Call(id) => Subject::Call(id),

@@ -31,9 +31,14 @@ pub(super) type Names = [(&'static str, &'static str)];
 /// Tells faults of a document at their places in the file.
 pub(super) fn tell(reader: &Reader, path: &str, node: &Node, names: &Names, faults: Vec<Judged>) {
     for fault in faults {
-        let (place, key) = locate(node, path, names, &fault.pointer);
-        reader.fault(Fault::at(place, key, fault.message));
+        tell_one(reader, path, node, names, fault, None);
     }
+}
+
+/// The same for one fault, with what can be done about it.
+pub(super) fn tell_one(reader: &Reader, path: &str, node: &Node, names: &Names, fault: Judged, hint: Option<String>) {
+    let (place, key) = locate(node, path, names, &fault.pointer);
+    reader.fault(Fault::at(place, key, fault.message).hint(hint));
 }
 
 /// Follows a pointer as far as the node goes. What is missing stands where its table does.

@@ -5,11 +5,12 @@
 //! (C-50, C-53, C-145). Reads the environment and looks whether files are there; it opens none of them.
 
 use protocol::json::Value;
-use protocol::policy::{OwnRule, ToolPattern, Trigger};
+use protocol::policy::{Outcome, OwnRule, Question, ToolPattern, Trigger};
 use protocol::principal::Roles;
-use protocol::tool::Connector;
+use protocol::tool::{Connector, OnCancel};
 use rustix::fs::{Access, access};
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::Config;
@@ -37,6 +38,7 @@ pub(super) fn doubts(root: &Table, config: &Config, folder: &Path, environment: 
         looking.program(&at, node, &tool.spec.connector);
         looking.resource(&at, node, tool.spec.resource.as_deref());
         looking.secrets(&at, node);
+        looking.cancel(&at, node, &tool.spec.on_cancel);
         if let Some(rule) = table(node).and_then(|tool| tool.0.get("approval")) {
             looking.people(&format!("{at}.approval"), &rule.node);
             let schema = tool.spec.input_schema.value();
@@ -87,6 +89,30 @@ impl Looking<'_> {
         let hint = nearest(wanted, declared.iter().map(|resource| resource.name.as_str()));
         let hint = hint.map(|known| format!("did you mean `{known}`?"));
         self.doubt(&entry.key, format!("{at}.resource"), format!("no [[resource]] is named `{wanted}`"), hint);
+    }
+
+    /// Nobody is asked for a cancel tool: one that the policy would ask about is never called (C-235).
+    fn cancel(&mut self, at: &str, node: &Node, on_cancel: &OnCancel) {
+        let OnCancel::Ask(followup) = on_cancel else { return };
+        let known = self.config.tools.iter().find(|tool| tool.spec.name == followup.tool);
+        let (Some(known), Some(entry)) = (known, table(node).and_then(|tool| tool.0.get("on_cancel"))) else { return };
+        // Whether it asks may depend on the arguments, which are not known here.
+        if matches!(known.spec.approval, Some(OwnRule { trigger: Trigger::When(_), .. })) {
+            return;
+        }
+        let judgement = self.config.policy.judge(&Question {
+            tool: &known.spec,
+            workflow: "",
+            requester: &Roles::These(BTreeSet::new()),
+            arguments: &Value::Null,
+            wishes: None,
+            separate_requester: false,
+        });
+        if judgement.outcome() != Outcome::Allow {
+            let what = format!("the policy does not let `{}` go without a person, and nobody is asked", followup.tool);
+            let hint = format!("give {} approval = \"never\", or allow it by a rule", followup.tool);
+            self.doubt(&entry.key, format!("{at}.on_cancel"), what, Some(hint));
+        }
     }
 
     /// Roles and names of an `ask`, where the file names people at all: without any, `local` alone decides.

@@ -5,11 +5,12 @@
 
 use std::collections::BTreeMap;
 
+use protocol::policy::Trigger;
 use protocol::tool::registry::check_references;
 use protocol::tool::{Connector, ToolSpec};
 
 use super::document;
-use super::fault::Fault;
+use super::fault::{Fault, nearest};
 use super::policy;
 use super::reader::{Reader, Section, Value};
 use super::tree::{Entry, Item, Node, Table};
@@ -49,9 +50,28 @@ fn tell_references(values: &[Value<'_>], places: &BTreeMap<String, usize>, tools
     for fault in check_references(tools.iter().map(|tool| &tool.spec)) {
         let (name, rest) = fault.pointer[1..].split_once('/').unwrap_or((&fault.pointer[1..], ""));
         let Some(value) = places.get(name).map(|n| &values[*n]) else { continue };
+        let hint = referred(tools, name, rest).and_then(|wanted| hint(tools, name, wanted));
         let here = protocol::tool::Fault { pointer: format!("/{rest}"), ..fault };
-        document::tell(value.reader, &value.path, value.node, &NAMES, vec![here]);
+        document::tell_one(value.reader, &value.path, value.node, &NAMES, here, hint);
     }
+}
+
+/// The tool that a tool names at `<field>/tool`.
+fn referred<'t>(tools: &'t [ConfiguredTool], name: &str, pointer: &str) -> Option<&'t str> {
+    let tool = tools.iter().find(|tool| tool.spec.name == name)?;
+    let named = tool.spec.followups().into_iter().find(|(field, ..)| pointer.split('/').next() == Some(field));
+    named.map(|(_, followup, _)| followup.tool.as_str())
+}
+
+/// What to do about a tool that cannot be referred to as it is.
+fn hint(tools: &[ConfiguredTool], by: &str, wanted: &str) -> Option<String> {
+    let Some(known) = tools.iter().find(|tool| tool.spec.name == wanted) else {
+        let others = tools.iter().map(|tool| tool.spec.name.as_str()).filter(|name| *name != by);
+        let near = nearest(wanted, others)?;
+        return Some(format!("did you mean `{near}`?"));
+    };
+    let asks = known.spec.approval.as_ref().is_some_and(|own| own.trigger == Trigger::Always);
+    asks.then(|| format!("give {wanted} approval = \"never\""))
 }
 
 fn read_one(value: &Value<'_>) -> Option<ConfiguredTool> {
@@ -98,9 +118,6 @@ fn as_spec(value: &Value<'_>, table: &Table) -> Option<Table> {
     }
     if let Some(entry) = table.0.get("approval") {
         policy::refuse_unbuilt(value.reader, &format!("{}.approval", value.path), &entry.node);
-    }
-    if matches!(table.0.get("on_cancel"), Some(Entry { node: Node { item: Item::Table(_), .. }, .. })) {
-        refuse("on_cancel", "asking the other side to stop is not supported by this version: \"wait\" or \"abort\"");
     }
     if !good {
         return None;

@@ -168,7 +168,7 @@ fn entered(hop: &mut Hop, asked: &Asked) -> Call {
     }
 }
 
-fn class(recovery: &Recovery) -> RecoveryClass {
+pub(super) fn class(recovery: &Recovery) -> RecoveryClass {
     match recovery {
         Recovery::Retry => RecoveryClass::Retry,
         Recovery::Idempotent { .. } => RecoveryClass::Idempotent,

@@ -236,23 +236,33 @@ pub(super) async fn leave(hop: &mut Hop, out: Out) -> Next {
     }
 }
 
-/// The run is stopping: the hop's guest is gone, outcomes of its calls are stored; it says so. What it had not
-/// stored before the run began to stop is refused, and nothing durable rests on it.
+/// The run is stopping: the hop's guest is gone, outcomes of its calls are stored; it says so.
 async fn acknowledge(hop: &mut Hop) -> Next {
-    hop.pending.entries.clear();
-    hop.pending.asks.clear();
-    hop.pending.timers.clear();
-    hop.pending.signals.clear();
-    hop.pending.jobs.clear();
-    hop.pending.rejoins.clear();
     hop.pending.engine_calls.clear();
-    let known: Vec<CallId> = match hop.inner.ledger.rows(hop.run.id).await {
-        Ok(Some(rows)) => rows.calls.iter().filter(|call| !call.is_ended()).map(|call| call.id).collect(),
-        Ok(None) | Err(_) => return dropped(hop, &Out::Lost),
-    };
-    hop.pending.conclusions.retain(|conclusion| known.contains(&conclusion.call));
+    if let Err(out) = keep_outcomes(hop).await {
+        return dropped(hop, &out);
+    }
     match hop.commit(Act::Acknowledge).await {
         Ok(_) => Next::Done,
         Err(out) => dropped(hop, &out),
     }
+}
+
+/// A stopping run takes outcomes of calls that the ledger knows and the engine's own calls. What else a hop had not stored
+/// before the run began to stop is refused, and nothing durable rests on it.
+pub(super) async fn keep_outcomes(hop: &mut Hop) -> Result<(), Out> {
+    let pending = &mut hop.pending;
+    pending.entries.clear();
+    pending.asks.clear();
+    pending.timers.clear();
+    pending.signals.clear();
+    pending.jobs.clear();
+    pending.rejoins.clear();
+    let mut known: Vec<CallId> = match hop.inner.ledger.rows(hop.run.id).await {
+        Ok(Some(rows)) => rows.calls.iter().filter(|call| !call.is_ended()).map(|call| call.id).collect(),
+        Ok(None) | Err(_) => return Err(Out::Lost),
+    };
+    known.extend(hop.pending.engine_calls.iter().map(|call| call.id));
+    hop.pending.conclusions.retain(|conclusion| known.contains(&conclusion.call));
+    Ok(())
 }

@@ -1,37 +1,40 @@
-//! Looking for calls of a stopping run that were in flight when its hop was lost.
+//! Calls of a stopping run that were in flight when its hop was lost: the other side is asked to stop them, if it
+//! was not yet, and lookups are made of those that are past their time.
 //!
-//! Nobody will tell their outcome any more; a lookup may. Invariant: it only reads, no claim is held for it, and what it
-//! found is one command of the ledger, which knows whether it still matters.
+//! Nobody will tell their outcome any more; a lookup may. Invariant: no claim is held for it, nothing but a cancel tool
+//! changes anything outside, and what came of it is one command of the ledger, which knows whether it still matters.
 
 use super::settle::{self, Said};
 use super::state::{Hop, Out};
+use super::stop;
 use crate::broker::{self, Judged};
 use crate::inner::Inner;
 use crate::pinned::{self, PinError};
 use crate::reading;
-use crate::tools::Dispatch;
+use crate::tools::{Dispatch, Ended, Slot};
 use crate::worker::Live;
 use protocol::call::{Call, Outcome, RecoveryClass, State};
 use protocol::code::Code;
 use protocol::command::{Command, Found};
 use protocol::id::{CallId, RunId};
 use protocol::json::Canonical;
+use protocol::obligation::Subject;
 use protocol::run::{Phase, Run};
 use protocol::tool::Effect;
 use std::sync::Arc;
 use store::Shown;
 use tokio_util::sync::CancellationToken;
 
-/// Looks for each write of the run that is past its time and has a lookup. What could not be read or stored is left to the
-/// next pass.
+/// Asks the other side to stop what is in flight, and looks for each write of the run that is past its time and has a
+/// lookup. What could not be read or stored is left to the next pass.
 pub(crate) async fn find(inner: &Arc<Inner>, run: RunId) {
     let rows = match reading::read(|| inner.ledger.rows(run)).await {
         Ok(Some(rows)) => rows,
         Ok(None) => return,
         Err(error) => return tracing::warn!(%run, %error, "the rows of a stopping run could not be read"),
     };
-    let wanted = past_their_time(inner, &rows);
-    if wanted.is_empty() {
+    let (wanted, unasked) = (past_their_time(inner, &rows), unasked(&rows));
+    if wanted.is_empty() && unasked.is_empty() {
         return;
     }
     let mut hop = match pinned::of_run(inner, &rows.run).await {
@@ -49,6 +52,13 @@ pub(crate) async fn find(inner: &Arc<Inner>, run: RunId) {
         }
         Err(PinError::Unread(why)) => return tracing::warn!(%run, why, "a pattern could not be read"),
     };
+    if let Some(hop) = &mut hop {
+        for call in unasked {
+            if let Err(out) = stop::ask_alone(hop, call).await {
+                tracing::warn!(%run, %call, ?out, "the other side could not be asked to stop a call");
+            }
+        }
+    }
     for call in wanted {
         let found = match &mut hop {
             Some(hop) => look(hop, call).await,
@@ -65,6 +75,17 @@ pub(crate) async fn find(inner: &Arc<Inner>, run: RunId) {
     }
 }
 
+/// Calls in flight that the other side was not asked to stop yet.
+fn unasked(rows: &Shown) -> Vec<CallId> {
+    let Run { phase: Phase::Stopping { hop: None, .. }, .. } = &rows.run else { return Vec::new() };
+    let asked = |call: &Call| {
+        let mut of_call = rows.obligations.iter().filter(|row| row.subject == Subject::Call(call.id));
+        of_call.any(|row| row.attempts > 0)
+    };
+    let open = rows.calls.iter().filter(|call| call.in_flight() && call.position.is_some() && !asked(call));
+    open.map(|call| call.id).collect()
+}
+
 fn past_their_time(inner: &Inner, rows: &Shown) -> Vec<CallId> {
     let Run { phase: Phase::Stopping { hop: None, .. }, .. } = &rows.run else { return Vec::new() };
     let (beyond, now) = (inner.settings.beyond_tool_limit, inner.now());
@@ -73,7 +94,7 @@ fn past_their_time(inner: &Inner, rows: &Shown) -> Vec<CallId> {
     late.map(|call| call.id).collect()
 }
 
-fn nothing(inner: &Inner, run: RunId, call: CallId) -> Found {
+pub(super) fn nothing(inner: &Inner, run: RunId, call: CallId) -> Found {
     Found { run, call, by: None, outcome: None, patience: inner.settings.patience(), bodies: Vec::new() }
 }
 
@@ -112,29 +133,38 @@ async fn look(hop: &mut Hop, id: CallId) -> Result<Found, Out> {
 }
 
 async fn ask(hop: &mut Hop, id: CallId, by: CallId, arguments: &Canonical) -> Said {
-    let (pinned, connectors) = (hop.pinned.clone(), hop.inner.connectors.clone());
-    let tool = &pinned.tools[&hop.call(by).tool.name];
-    let (spec, grant) = (&tool.spec, &tool.grant);
-    let slot = connectors.slot(spec).await;
-    let lease = match &spec.resource {
-        None => None,
-        Some(resource) => match hop.inner.resources.lease(resource, hop.run.id).await {
-            Ok(lease) => Some(lease),
-            // Nobody waits for hardware here: there is no hop that could.
-            Err(_) => {
-                let why = format!("resource '{resource}' is not warm");
-                super::outcome::deny(hop, by, Code::ResourceFailed, &why, None::<()>);
-                return Said::Nothing;
-            }
-        },
-    };
-    let slot = slot.with(lease);
-    let cancel = CancellationToken::new();
-    let ended = connectors.dispatch(Dispatch { spec, grant, arguments, key: None, cancel, slot }).await;
-    settle::said(hop, id, by, ended)
+    match place(hop, by).await {
+        Ok(slot) => {
+            let ended = call(hop, by, arguments, None, slot).await;
+            settle::said(hop, id, by, ended)
+        }
+        Err((code, why)) => {
+            super::outcome::deny(hop, by, code, &why, None::<()>);
+            Said::Nothing
+        }
+    }
 }
 
-fn ended(hop: &Hop, id: CallId) -> Option<Outcome> {
+/// A place with the tool of the engine's own call, and a lease on what it needs. Nobody waits for hardware here: there is no
+/// hop that could.
+pub(super) async fn place(hop: &Hop, by: CallId) -> Result<Slot, (Code, String)> {
+    let spec = &hop.pinned.tools[&hop.call(by).tool.name].spec;
+    let slot = hop.inner.connectors.slot(spec).await;
+    let Some(resource) = &spec.resource else { return Ok(slot) };
+    match hop.inner.resources.lease(resource, hop.run.id).await {
+        Ok(lease) => Ok(slot.with(Some(lease))),
+        Err(_) => Err((Code::ResourceFailed, format!("resource '{resource}' is not warm"))),
+    }
+}
+
+/// Makes the engine's own call.
+pub(super) async fn call(hop: &Hop, by: CallId, arguments: &Canonical, key: Option<&str>, slot: Slot) -> Ended {
+    let tool = &hop.pinned.tools[&hop.call(by).tool.name];
+    let (spec, grant, cancel) = (&tool.spec, &tool.grant, CancellationToken::new());
+    hop.inner.connectors.dispatch(Dispatch { spec, grant, arguments, key, cancel, slot }).await
+}
+
+pub(super) fn ended(hop: &Hop, id: CallId) -> Option<Outcome> {
     match &hop.call(id).state {
         State::Ended(outcome) => Some(outcome.clone()),
         _ => None,

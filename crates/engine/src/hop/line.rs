@@ -9,6 +9,7 @@ use super::gate;
 use super::hold;
 use super::settle;
 use super::state::{Hop, Out};
+use super::stop;
 use crate::resources::Lease;
 use crate::tools::Slot;
 use futures_util::future::BoxFuture;
@@ -28,6 +29,8 @@ pub(super) enum Errand {
     Again,
     /// The engine's own call `by`, which finds out what became of the call in line.
     Lookup { by: CallId, arguments: Canonical },
+    /// The engine's own call `by`, which asks the other side to stop the call in line.
+    Stop { by: CallId, arguments: Canonical },
 }
 
 impl Errand {
@@ -35,7 +38,7 @@ impl Errand {
     fn handles(&self, call: CallId) -> CallId {
         match self {
             Errand::Start { .. } | Errand::Again => call,
-            Errand::Lookup { by, .. } => *by,
+            Errand::Lookup { by, .. } | Errand::Stop { by, .. } => *by,
         }
     }
 }
@@ -99,5 +102,6 @@ async fn run(hop: &mut Hop, drive: &mut Drive, id: CallId, errand: Errand, slot:
             settle::look(hop, drive, id, by, arguments, slot);
             Ok(())
         }
+        Errand::Stop { by, arguments } => stop::dispatch(hop, drive, id, by, arguments, slot).await,
     }
 }

@@ -20,6 +20,7 @@ mod script;
 mod settle;
 mod state;
 mod steps;
+mod stop;
 mod turn;
 mod waits;
 

@@ -4,11 +4,12 @@
 //! before it is made (C-233).
 
 use super::ask;
-use super::drive::{Done, Drive, arguments};
+use super::drive::{self, Done, Drive, arguments};
 use super::gate::handle;
 use super::line::{self, Errand};
 use super::outcome::{deny, fail, succeed};
 use super::state::{Hop, Out};
+use super::stop;
 use crate::broker::{self, Judged};
 use crate::failpoint;
 use crate::pinned::PinnedTool;
@@ -44,6 +45,22 @@ pub(super) async fn done(hop: &mut Hop, drive: &mut Drive, id: CallId, done: Don
 
 /// Step 17 and 18: the outcome is judged and, for a `write`, stored before the guest sees it (C-97).
 async fn handled(hop: &mut Hop, drive: &mut Drive, id: CallId, ended: Ended) -> Result<(), Out> {
+    if let Err(Unanswered(detail)) = told(hop, id, ended) {
+        return unknown(hop, drive, id, &detail).await;
+    }
+    if hop.call(id).effect == Effect::Write {
+        failpoint::hit("outcome.before");
+        hop.commit(Act::Record).await?;
+        failpoint::hit("outcome.after");
+    }
+    Ok(())
+}
+
+/// A handler ended, and what became of its call is not known: what was seen of it.
+pub(super) struct Unanswered(String);
+
+/// Ends a call as its handler tells.
+pub(super) fn told(hop: &mut Hop, id: CallId, ended: Ended) -> Result<(), Unanswered> {
     let call = hop.call(id).clone();
     let gate = call.gate().cloned();
     if let Some(stderr) = ended.stderr.as_deref().filter(|bytes| !bytes.is_empty()) {
@@ -51,28 +68,19 @@ async fn handled(hop: &mut Hop, drive: &mut Drive, id: CallId, ended: Ended) -> 
     }
     match ended.outcome {
         Outcome::Ok { result } => {
-            let write = call.effect == Effect::Write;
+            let applied = if call.effect == Effect::Write { Applied::Yes } else { Applied::No };
             match result_fits(hop, &call, &result) {
-                Ok(()) if write => succeed(hop, id, &result, Applied::Yes, gate),
-                Ok(()) => succeed(hop, id, &result, Applied::No, gate),
+                Ok(()) => succeed(hop, id, &result, applied, gate),
                 // C-123: the other side did it, only its answer is wrong.
-                Err((code, detail)) => {
-                    let applied = if write { Applied::Yes } else { Applied::No };
-                    fail(hop, id, code, &detail, applied, gate);
-                }
+                Err((code, detail)) => fail(hop, id, code, &detail, applied, gate),
             }
         }
         // An attempt that failed says nothing about the one before it, whose outcome is still unknown.
         Outcome::Error { detail, applied: Applied::No, .. } if matches!(call.state, State::Ambiguous(_)) => {
-            return unknown(hop, drive, id, &detail).await;
+            return Err(Unanswered(detail));
         }
         Outcome::Error { code, detail, applied } => fail(hop, id, code, &detail, applied, gate),
-        Outcome::Ambiguous { detail } => return unknown(hop, drive, id, &detail).await,
-    }
-    if call.effect == Effect::Write {
-        failpoint::hit("outcome.before");
-        hop.commit(Act::Record).await?;
-        failpoint::hit("outcome.after");
+        Outcome::Ambiguous { detail } => return Err(Unanswered(detail)),
     }
     Ok(())
 }
@@ -203,14 +211,15 @@ pub(super) async fn barred(hop: &mut Hop, id: CallId, errand: Errand, why: Failu
             deny(hop, by, why.code, &why.message, None::<()>);
             ask(hop, id).await
         }
+        Errand::Stop { by, .. } => stop::barred(hop, id, by, why.code, &why.message).await,
     }
 }
 
-/// An errand that is not run any more, for the hop stops. Of a lookup it is said that it was not made.
+/// An errand that is not run any more, for the hop stops. Of a call of the engine's own it is said that it was not made.
 pub(super) async fn given_up(hop: &mut Hop, id: CallId, errand: Errand, why: Failure) -> Result<(), Out> {
     match errand {
         Errand::Start { .. } | Errand::Again => Ok(()),
-        lookup @ Errand::Lookup { .. } => barred(hop, id, lookup, why).await,
+        own @ (Errand::Lookup { .. } | Errand::Stop { .. }) => barred(hop, id, own, why).await,
     }
 }
 
@@ -311,7 +320,7 @@ pub(super) fn own_call(hop: &mut Hop, tool: &PinnedTool, filled: &Canonical) -> 
         identity: Identity::engine(hop.engine_calls),
         tool: ToolRef { name: tool.spec.name.clone(), version: tool.spec.version.clone(), digest: tool.spec.digest() },
         effect: tool.spec.effect,
-        recovery: RecoveryClass::Retry,
+        recovery: drive::class(&tool.spec.recovery),
         timeout_ms: tool.spec.limits.timeout.as_millis() as u32,
         asked: body.digest,
         arguments: body,

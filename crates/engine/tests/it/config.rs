@@ -251,6 +251,32 @@ fn faults_of_a_tool_stand_at_their_lines() {
         "recovery = \"lookup\"\nlookup = { tool = \"payments.find\", arguments = {} }",
     );
     assert_eq!(faults(&lookup), ["7 tool[0].lookup.tool: `payments.find` is not among the tools"]); // C-13
+    let stopping = |name: &str, by: &str, approval: &str| {
+        format!(
+            "[[tool]]\nname = \"{name}\"\neffect = \"write\"\ndescription = \"d\"\ninput = {{ type = \"object\" }}\n\
+             approval = \"{approval}\"\ncommand = {{ argv = [\"/bin/cat\"] }}\n\
+             on_cancel = {{ tool = \"{by}\", arguments = {{}} }}\n"
+        )
+    };
+    let unknown = faults(&format!("{}{}", stopping("a.b", "a.cc", "never"), stopping("a.c", "a.b", "never")));
+    assert_eq!(unknown.len(), 1, "{unknown:?}");
+    assert!(unknown[0].starts_with("8 tool[0].on_cancel.tool: `a.cc` is not among the tools"), "{unknown:?}"); // C-13
+    assert!(unknown[0].contains("did you mean `a.c`?"), "{unknown:?}"); // C-13
+    let cycle = format!("{}{}", stopping("a.b", "a.c", "never"), stopping("a.c", "a.b", "never"));
+    assert_eq!(faults(&cycle).len(), 2, "{:?}", faults(&cycle));
+    assert!(faults(&cycle)[0].starts_with("8 tool[0].on_cancel.tool: `a.c` would in the end be stopped by `a.b`"));
+    let asks = format!(
+        "{}{}",
+        stopping("a.b", "a.c", "never"),
+        stopping("a.c", "a.b", "always").split("on_cancel").next().unwrap()
+    );
+    let told = faults(&asks);
+    assert!(told[0].contains("nobody is asked for a cancel tool (give a.c approval = \"never\")"), "{told:?}"); // C-235
+    let asks = asks.replace("approval = \"always\"\n", "");
+    let doubts: Vec<String> = read(&asks).doubts.iter().map(ToString::to_string).collect();
+    assert!(doubts.iter().any(|doubt| doubt.contains("tool[0].on_cancel") && doubt.contains("`a.c`")), "{doubts:?}"); // C-235
+    let read_tool = stopping("a.b", "a.c", "never").replace("\"write\"", "\"read\"");
+    assert!(faults(&read_tool)[0].contains("only a `write` asks the other side to stop"), "{:?}", faults(&read_tool)); // C-22
     let secret = faults(&TOOL.replace("env:PAY_TOKEN", "env:PAY-TOKEN"));
     assert_eq!(secret, ["9 tool[0].http.headers.Authorization.secret: a secret is `env:NAME` or `file:PATH`"]); // I-61
     let operands = |kind: &str| format!("{TOOL}operands = [{{ pointer = \"/order_id\", kind = \"{kind}\" }}]\n");

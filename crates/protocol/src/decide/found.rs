@@ -1,10 +1,11 @@
-//! What a lookup says of a call in flight, once the hop that made it is gone.
+//! Calls in flight whose hop is gone: asking the other side to stop them, and what became of them.
 
 use super::{Cx, Decision, hop, settle, step};
-use crate::call::Outcome;
-use crate::command::{Answer, Found};
+use crate::call::{Call, Outcome};
+use crate::code::Code;
+use crate::command::{Answer, Found, StopAlone};
 use crate::rows::{Change, Rows};
-use crate::run::Phase;
+use crate::run::{Phase, Run};
 use crate::tool::Effect;
 
 /// Ends the call as the lookup found it, or makes it ambiguous and asks a person; the run ends with its last obligation.
@@ -43,9 +44,28 @@ pub(super) fn found(found: Found, rows: Box<Rows>, cx: &mut Cx<'_>) -> Decision 
     Decision::done(change, answer)
 }
 
-/// A write past its time, on a run that stops and has no hop.
+/// The gate of a cancel tool, where no hop has the call any more. A hop that is still there asks itself.
+pub(super) fn ask_to_stop(alone: StopAlone, rows: Box<Rows>, cx: &mut Cx<'_>) -> Decision {
+    if !is_hopless(&rows.run) {
+        let detail = format!("{} is {} and its hop would ask", rows.run.id, rows.run.status());
+        return Decision::stands(Answer::NotDispatched { code: Code::IllegalTransition, detail });
+    }
+    let mut change = Change::of(rows, cx.now);
+    for body in alone.bodies {
+        change.rows.run.budget.body_bytes += u64::from(body.body.len);
+        change.bodies.push(body);
+    }
+    hop::ask_to_stop(change, alone.asked, cx)
+}
+
+fn is_hopless(run: &Run) -> bool {
+    matches!(run.phase, Phase::Stopping { hop: None, .. })
+}
+
+/// A write in flight on a run that stops and has no hop: a cancel tool, of which who called it tells, or one past its time.
 fn is_given_up(change: &Change, found: &Found, cx: &Cx<'_>) -> bool {
-    let hopless = matches!(change.run().phase, Phase::Stopping { hop: None, .. });
-    let call = change.rows.calls.get(found.call).filter(|call| call.effect == Effect::Write);
-    hopless && call.is_some_and(|call| call.is_over_time(found.patience.beyond_tool_limit, cx.now))
+    let call = change.rows.calls.get(found.call).filter(|call| call.effect == Effect::Write && call.in_flight());
+    let told = |call: &Call| call.position.is_none() && found.by.is_none();
+    let beyond = found.patience.beyond_tool_limit;
+    is_hopless(change.run()) && call.is_some_and(|call| told(call) || call.is_over_time(beyond, cx.now))
 }

@@ -117,6 +117,7 @@ pub fn decide(command: Command, loaded: Loaded, cx: &mut Cx<'_>) -> Decision {
         (Command::ExpireJob { job, .. }, Loaded::Rows(rows)) => job::expire(job, rows, cx),
         (Command::Recover(recover), Loaded::Rows(rows)) => recover::recover(recover, rows, cx),
         (Command::Found(found), Loaded::Rows(rows)) => found::found(*found, rows, cx),
+        (Command::AskToStop(alone), Loaded::Rows(rows)) => found::ask_to_stop(*alone, rows, cx),
         (Command::Read(read), Loaded::Rows(rows)) => read::read(read, rows, cx),
         (Command::Clean { debt, .. }, Loaded::Rows(rows)) => cancel::clean(debt, rows, cx),
         (Command::Remove { retention, .. }, Loaded::Old { rows, hold }) => remove::remove(retention, rows, hold, cx),

@@ -258,7 +258,8 @@ impl StopEdges {
     }
 }
 
-fn open(change: &mut Change, subject: Subject) {
+/// Opens an obligation of a run that stops.
+pub(super) fn open(change: &mut Change, subject: Subject) {
     // Of a job only its agent can tell, who learns of it at each heartbeat: there is nothing to try.
     let retry_at = if matches!(subject, Subject::Job(_)) { Time::MAX } else { change.now };
     let row = Obligation {

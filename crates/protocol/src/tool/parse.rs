@@ -82,6 +82,9 @@ fn read(value: &Value, owner: Owner, faults: &mut Vec<Fault>) -> Option<ToolSpec
     if let (Some(Connector::Http(http)), Some(input)) = (&connector, &input_schema) {
         check_http_arguments(http, &input.value(), &mut fields);
     }
+    if let (OnCancel::Ask(_), Some(Effect::Pure | Effect::Read)) = (&on_cancel, effect) {
+        fields.fault("on_cancel", "only a `write` asks the other side to stop: `wait` or `abort`");
+    }
     if let Some(name) = &name {
         refuse_itself(name, &recovery, &on_cancel, compensate.as_ref().and_then(Option::as_ref), &mut fields);
     }

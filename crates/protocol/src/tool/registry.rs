@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Effect, Fault, Followup, OnCancel, Recovery, ToolSpec};
 use crate::code::Code;
+use crate::policy::Trigger;
 
 /// What registering a spec does beside a tool that is known under the same name and version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +39,12 @@ pub fn check_references<'a>(tools: impl IntoIterator<Item = &'a ToolSpec>) -> Ve
                 Some(other) if other.effect != wanted => {
                     format!("`{}` must be a `{}` tool", followup.tool, wanted.as_str())
                 }
+                Some(other) if field == ON_CANCEL && always_asks(other) => {
+                    format!("`{}` asks a person before each call, and nobody is asked for a cancel tool", followup.tool)
+                }
+                Some(_) if field == ON_CANCEL && is_stopped_by_itself(tool, &tools) => {
+                    format!("`{}` would in the end be stopped by `{}` itself", followup.tool, tool.name)
+                }
                 Some(_) => continue,
             };
             let pointer = format!("/{}/{field}/tool", tool.name);
@@ -45,6 +52,22 @@ pub fn check_references<'a>(tools: impl IntoIterator<Item = &'a ToolSpec>) -> Ve
         }
     }
     faults
+}
+
+const ON_CANCEL: &str = "on_cancel";
+
+fn always_asks(tool: &ToolSpec) -> bool {
+    tool.approval.as_ref().is_some_and(|own| own.trigger == Trigger::Always)
+}
+
+/// Whether the cancel tools that begin at this tool lead back to it.
+fn is_stopped_by_itself(tool: &ToolSpec, tools: &BTreeMap<&str, &ToolSpec>) -> bool {
+    let next = |tool: &&ToolSpec| match &tool.on_cancel {
+        OnCancel::Ask(followup) => tools.get(followup.tool.as_str()).copied(),
+        OnCancel::Wait | OnCancel::Abort => None,
+    };
+    // A chain that is longer than the tools are many has met one of them twice.
+    std::iter::successors(next(&tool), next).take(tools.len()).any(|other| other.name == tool.name)
 }
 
 impl ToolSpec {
@@ -55,7 +78,7 @@ impl ToolSpec {
             found.push(("lookup", followup, Effect::Read));
         }
         if let OnCancel::Ask(followup) = &self.on_cancel {
-            found.push(("on_cancel", followup, Effect::Write));
+            found.push((ON_CANCEL, followup, Effect::Write));
         }
         if let Some(followup) = &self.compensate {
             found.push(("compensate", followup, Effect::Write));

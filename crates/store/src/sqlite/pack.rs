@@ -55,6 +55,7 @@ fn bodies<'a>(command: &'a Command, each: &mut impl FnMut(&'a NewBody)) {
             decide.answer.iter().for_each(|answer| each(&answer.body));
         }
         Command::Found(found) => found.bodies.iter().for_each(each),
+        Command::AskToStop(alone) => alone.bodies.iter().for_each(each),
         Command::Send(send) => each(&send.payload),
         Command::Job(command) => match &command.act {
             JobAct::Report {

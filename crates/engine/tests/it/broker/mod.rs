@@ -8,6 +8,7 @@ mod identity;
 mod operands;
 mod room;
 mod steps;
+mod stops;
 mod table;
 mod waits;
 

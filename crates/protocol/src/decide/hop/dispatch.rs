@@ -57,7 +57,7 @@ pub(super) fn dispatch(
     Decision::done(change, Answer::Dispatched { attempt: 1 })
 }
 
-fn pass(change: &mut Change, id: CallId) {
+pub(super) fn pass(change: &mut Change, id: CallId) {
     let now = change.now;
     let token = change.run().fence;
     let row = change.rows.calls.edit(id).expect("checked");
@@ -183,7 +183,7 @@ fn single_use(call: &Call, question: Option<&Approval>) -> Result<(), Stop> {
 }
 
 /// C-110: plan, grant and tool as they are now.
-fn authority(run: &Run, call: &Call, grant: Digest, cx: &Cx<'_>) -> Option<(Code, String)> {
+pub(super) fn authority(run: &Run, call: &Call, grant: Digest, cx: &Cx<'_>) -> Option<(Code, String)> {
     if run.settings.not_after.is_some_and(|end| cx.now >= end) {
         return Some((Code::AuthorityUnavailable, "authority unavailable: expired".to_owned()));
     }

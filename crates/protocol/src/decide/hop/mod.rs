@@ -4,8 +4,10 @@
 mod dispatch;
 mod hold;
 mod progress;
+mod stop;
 
 pub(super) use progress::{check_end, enter_own, publish};
+pub(super) use stop::ask_to_stop;
 
 use super::{Cx, Decision, step};
 use crate::code::Code;
@@ -55,9 +57,9 @@ pub(super) fn hop(hop: Hop, rows: Box<Rows>, cx: &mut Cx<'_>) -> Decision {
             fail(&mut change, failure, charge, cx);
             Ok(())
         }
-        Act::Acknowledge => {
+        Act::AskToStop(_) | Act::Acknowledge => {
             let run = change.run();
-            let detail = format!("{} is {} and its hop has no stop to acknowledge", run.id, run.status());
+            let detail = format!("{} is {} and there is nothing to stop or to acknowledge", run.id, run.status());
             Err(Refusal::new(Code::IllegalTransition, detail))
         }
     };
@@ -72,13 +74,14 @@ fn stored(change: Change) -> Decision {
     Decision::done(change, Answer::Stored { run })
 }
 
-/// A stopping run takes outcomes of calls in flight and the acknowledgement of its hop, and nothing else.
+/// A stopping run takes outcomes of calls in flight, its cancel tools and the acknowledgement of its hop, and nothing else.
 fn stopping(hop: Hop, rows: Box<Rows>, cx: &mut Cx<'_>) -> Decision {
     let only_outcomes = hop.progress.entries.is_empty() && hop.progress.opens().next().is_none();
     let status = rows.run.status();
-    let acknowledges = match hop.act {
-        Act::Record if only_outcomes => false,
-        Act::Acknowledge if only_outcomes => true,
+    let (acknowledges, asks) = match hop.act {
+        Act::Record if only_outcomes => (false, None),
+        Act::AskToStop(asked) if only_outcomes => (false, Some(asked)),
+        Act::Acknowledge if only_outcomes => (true, None),
         _ => {
             return Refusal::new(Code::RunStopping, format!("{} is {status}", rows.run.id)).into();
         }
@@ -86,6 +89,9 @@ fn stopping(hop: Hop, rows: Box<Rows>, cx: &mut Cx<'_>) -> Decision {
     let mut change = Change::of(rows, cx.now);
     if let Err(refusal) = progress::apply(&mut change, hop.progress, cx) {
         return refusal.into();
+    }
+    if let Some(asked) = asks {
+        return ask_to_stop(change, *asked, cx);
     }
     if acknowledges {
         acknowledge_hop(&mut change, "worker");

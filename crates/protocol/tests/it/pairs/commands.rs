@@ -9,8 +9,8 @@ use protocol::approval::Verdict;
 use protocol::call::RecoveryClass;
 use protocol::code::Code;
 use protocol::command::{
-    Act, Answer, Cancel, Claim, Command, Concluded, Conclusion, Extend, Found, Hop, JobAct, JobCommand, Opened,
-    Progress, Reach, Read, Recover, Renew, Renewed, Reported, Taker, Target,
+    Act, Answer, AskToStop, Cancel, Claim, Command, Concluded, Conclusion, Extend, Found, Hop, JobAct, JobCommand,
+    Opened, Progress, Reach, Read, Recover, Renew, Renewed, Reported, StopGate, Taker, Target,
 };
 use protocol::decide;
 use protocol::journal::Entry;
@@ -92,6 +92,7 @@ pub(super) const COMMANDS: &[Row] = &[
     Row::new("finish", ENDS, finish).stopping(Stopping::Refuses),
     Row::new("fail", ENDS, fail).stopping(Stopping::Refuses),
     Row::new("fail, a call in flight", ENDS, fail).after(dispatch_if_running).stopping(Stopping::Refuses),
+    Row::new("cancel tool", CALLS, cancel_tool).stopping(Stopping::Takes),
     Row::new("acknowledge", STOPS, acknowledge).stopping(Stopping::Takes),
     Row::new("acknowledge, the last", STOPS, acknowledge).after(end_if_stopping).stopping(Stopping::Takes),
     Row::new("decide", "decide", approve),
@@ -146,6 +147,7 @@ fn named(command: &Command) -> &'static str {
             Act::HandBack { .. } => "hand back",
             Act::Finish { .. } => "finish",
             Act::Fail(_) => "fail",
+            Act::AskToStop(_) => "cancel tool",
             Act::Acknowledge => "acknowledge",
         },
         Command::Decide(_) => "decide",
@@ -164,6 +166,7 @@ fn named(command: &Command) -> &'static str {
         Command::Resume(_) => "resume",
         Command::Recover(_) => "recover",
         Command::Found(_) => "found",
+        Command::AskToStop(_) => "cancel tool",
         Command::Read(_) => "read",
         Command::Clean { .. } => "clean",
         Command::Remove { .. } => "remove",
@@ -242,6 +245,13 @@ fn finish(world: &mut World, scene: &Scene) -> Given {
 
 fn fail(world: &mut World, scene: &Scene) -> Given {
     act(world, scene, Act::Fail(failure()))
+}
+
+/// The other side is asked to stop the free call, which is in flight where the run stops.
+fn cancel_tool(world: &mut World, scene: &Scene) -> Given {
+    let by = world.call(Effect::Write, RecoveryClass::Manual);
+    let gate = StopGate::Pass { arguments: canonicalize(br#"{"amount":5}"#).expect("JSON"), grant: grant() };
+    act(world, scene, Act::AskToStop(Box::new(AskToStop { call: scene.free, by, gate })))
 }
 
 fn acknowledge(world: &mut World, scene: &Scene) -> Given {
