@@ -42,6 +42,11 @@ pub(crate) async fn audit(app: &App, verb: &Audit) -> Result<Exit, Failure> {
                 return Err(Failure::usage("a reason is needed: it stays in the export (--reason)"));
             }
             let head = app.open(Need::Change).await?.client.accept_restored(&request).await?;
+            if head.changed == Some(false) {
+                app.out.say(
+                    "there was nothing to accept: the ledger stands by its export, and the reason is kept nowhere",
+                );
+            }
             app.out.object(&head, |head| render::audit::head(head, now()))?;
             Ok(Exit::Fine)
         }

@@ -125,6 +125,15 @@ db.execute('UPDATE event SET at = ?, pack = ? WHERE n = ?', (rows[b][2], rows[b]
     edited("db.execute('DELETE FROM event WHERE n = (SELECT max(n) FROM event)')", "missing", "events");
     edited("db.execute(\"UPDATE event SET pack = x'0102' WHERE n = 2\")", "altered", "pack");
     edited("db.execute('DELETE FROM journal')", "missing", "journal length");
+    // What people saw and what was answered is under digests too.
+    edited(
+        "n, b = db.execute('SELECT n, bytes FROM body WHERE codec = 0 ORDER BY length(bytes) DESC LIMIT 1').fetchone()
+db.execute('UPDATE body SET bytes = ? WHERE n = ?', (bytes([b[0] ^ 1]) + b[1:], n))",
+        "altered",
+        "bytes",
+    );
+    edited("db.execute('DELETE FROM body')", "missing", "body");
+    edited("db.execute('DELETE FROM approval')", "missing", "approval");
     // A run that is gone as if it had never been; only what was exported knows of it.
     edited(
         "tables = [name for (name,) in db.execute(\"SELECT name FROM sqlite_master WHERE type = 'table'\")]
@@ -274,6 +283,35 @@ fn an_old_copy_claims_nothing_until_an_operator_accepts_it() {
     let found = whole(&home);
     assert_eq!(found["anchored"], json!(2), "{found}"); // R-361
     assert_eq!(home.json(0, &["audit", "accept", "--reason", "again"])["changed"], json!(false));
+}
+
+#[test]
+fn an_export_or_a_key_that_was_lost_is_begun_anew_with_a_word_for_it() {
+    for lost in ["anchors.ndjson", "key"] {
+        let home = Home::new();
+        let run = done(&home);
+        let audit = home.path().join(".stasis/audit");
+        std::fs::remove_file(audit.join(lost)).expect("there");
+        let before = anchors(&home);
+        home.json(3, &["run", "asks.py"]);
+        // Nothing that would not verify is added in silence.
+        assert_eq!(anchors(&home), before, "{lost}");
+        let checks = home.json(0, &["doctor"]);
+        let told =
+            checks["checks"].as_array().and_then(|checks| checks.iter().find(|check| check["name"] == "anchors"));
+        let told = text(told.expect("a check"), "/verdict").to_owned();
+        assert_eq!(told, "warning", "{lost}: {checks}"); // I-11
+        if lost == "key" {
+            std::fs::rename(audit.join("anchors.ndjson"), home.path().join("old.ndjson")).expect("moved");
+        }
+        let accepted = home.json(0, &["audit", "accept", "--reason", "lost with the disk"]);
+        assert_eq!(accepted["changed"], json!(true), "{lost}");
+        home.json(3, &["run", "asks.py"]);
+        let found = whole(&home);
+        assert_eq!(found["anchored"], json!(3), "{lost}: {found}"); // R-361
+        assert!(anchors(&home)[0].contains("lost with the disk"), "{lost}");
+        assert_eq!(home.json(0, &["audit", "verify", "--run", &run])["anchored"], json!(1), "{lost}");
+    }
 }
 
 #[test]

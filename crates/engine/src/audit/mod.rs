@@ -160,11 +160,40 @@ impl Audit {
 
     /// Exports the kept anchor if the export does not have it: a process died between the two.
     async fn catch_up(&self, ledger: &Ledger) -> Result<(), String> {
+        if let Some(why) = self.misfit(ledger).await? {
+            return Err(why);
+        }
         let Some(kept) = ledger.last_anchor().await.map_err(|error| error.to_string())? else { return Ok(()) };
         match self.exported().await? {
-            Some(exported) if exported.anchor.n >= kept.n => Ok(()),
+            Some(last) if last.anchor.n >= kept.n => Ok(()),
             _ => self.append(kept.line).await,
         }
+    }
+
+    /// Why nothing may be added to the export: it lacks earlier anchors, or another key has signed it, so that what is added
+    /// would not verify. That needs a person.
+    async fn misfit(&self, ledger: &Ledger) -> Result<Option<String>, String> {
+        let Some(kept) = ledger.last_anchor().await.map_err(|error| error.to_string())? else { return Ok(None) };
+        let (export, anew) =
+            (self.config.export.display(), "move the export away and begin anew with `stasis audit accept`");
+        let last = self.exported().await?;
+        if let Some(last) = &last {
+            let (signed, path) = (&last.anchor.key, self.config.key.display());
+            if !self.config.key.exists() {
+                return Ok(Some(format!(
+                    "{export} was signed with key {signed}, and {path} is gone: bring it back, or {anew}"
+                )));
+            }
+            if *signed != self.key().await?.id() {
+                return Ok(Some(format!(
+                    "{export} was signed with key {signed}, which {path} is not: bring it back, or {anew}"
+                )));
+            }
+        }
+        let n = last.map_or(0, |last| last.anchor.n);
+        Ok((n + 1 < kept.n).then(|| {
+            format!("{export} ends at anchor {n}, and the ledger has made {}: bring the rest back, or {anew}", kept.n)
+        }))
     }
 
     /// Keeps an anchor, then exports it.
@@ -180,15 +209,18 @@ impl Audit {
         Ok(())
     }
 
-    /// Goes on from an old copy, with an operator's word for it; false if it is not behind.
+    /// Goes on from an old copy, or begins an export that was lost anew, with an operator's word for it; false if there
+    /// is nothing to accept.
     async fn accept(&self, ledger: &Ledger, accepted: Accepted) -> Result<bool, String> {
         let _turn = self.turn.lock().await;
-        if self.behind().is_none() {
-            return Ok(false);
-        }
-        let Some(exported) = self.exported().await? else { return Err("the export is gone".to_owned()) };
+        let exported = self.exported().await?.map(|last| (last.anchor.n, last.anchor.digest()));
+        let kept = ledger.last_anchor().await.map_err(|error| error.to_string())?.map(|kept| (kept.n, kept.digest));
+        let last = match (exported, kept) {
+            (Some(exported), _) if self.behind().is_some() => exported,
+            (None, Some(kept)) => kept,
+            _ => return Ok(false),
+        };
         let key = self.key().await?;
-        let last = (exported.anchor.n, exported.anchor.digest());
         let mut anchor = Anchor::after(Some(last), ledger.now(), key.id());
         anchor.accepted = Some(accepted);
         // What it says of every run is said anew, from the first event on.
@@ -197,7 +229,7 @@ impl Audit {
         Ok(true)
     }
 
-    async fn state(&self) -> AuditState {
+    async fn state(&self, ledger: &Ledger) -> AuditState {
         let exported = self.exported().await;
         let trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let (last, unread) = match exported {
@@ -209,8 +241,9 @@ impl Audit {
             true => self.key().await.map_or_else(|why| (None, Some(why)), |key| (Some(key.public()), None)),
             false => (None, None),
         };
+        let misfit = self.misfit(ledger).await.ok().flatten();
         let export = self.config.export.clone();
-        AuditState { last, behind: self.behind(), trouble: trouble.or(unread).or(locked), export, key }
+        AuditState { last, behind: self.behind(), trouble: trouble.or(unread).or(locked).or(misfit), export, key }
     }
 }
 

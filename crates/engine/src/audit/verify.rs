@@ -198,7 +198,7 @@ impl Engine {
     /// What is known of the export; `None` if this engine has none.
     pub async fn audit_state(&self) -> Option<AuditState> {
         match &self.inner.audit {
-            Some(audit) => Some(audit.state().await),
+            Some(audit) => Some(audit.state(&self.inner.ledger).await),
             None => None,
         }
     }
@@ -244,6 +244,12 @@ const PAGE: usize = 1024 * 1024;
 impl Audit {
     /// What the export says: how many anchors, and all of them together.
     async fn read(&self) -> Result<Option<(u64, Result<Evidence, Break>)>, Failure> {
+        if self.exported().await.is_ok_and(|last| last.is_none()) {
+            return Ok(None);
+        }
+        if !self.config.key.exists() {
+            return Err(Failure::Audit(format!("the key {} is not there", self.config.key.display())));
+        }
         let (export, key) = (self.export.clone(), self.key().await.map_err(Failure::Audit)?.public());
         let read = tokio::task::spawn_blocking(move || {
             let (mut evidence, mut count) = (Evidence::default(), 0);

@@ -127,7 +127,7 @@ impl Evidence {
     /// # Errors
     /// The break in the chain of anchors itself.
     pub fn take(&mut self, line: &str, verify: impl FnOnce(&str, &str) -> bool) -> Result<(), Break> {
-        let expected = self.last.map_or(0, |(n, ..)| n) + 1;
+        let mut expected = self.last.map_or(0, |(n, ..)| n) + 1;
         let broken = |kind, field, expected: String, found: String, n| {
             Err(Break { at: Link::Anchor { n }, kind, field, expected, found })
         };
@@ -144,12 +144,17 @@ impl Evidence {
             let wanted = format!("a signature with key {}", anchor.key);
             return broken(BreakKind::BadSignature, "signature", wanted, signature, anchor.n);
         }
+        // An export that was lost is begun anew with an operator's word, and not in silence.
+        let anew = self.last.is_none() && anchor.accepted.is_some();
+        if anew {
+            expected = anchor.n;
+        }
         if anchor.n != expected {
             let kind = if anchor.n > expected { BreakKind::Missing } else { BreakKind::Reordered };
             return broken(kind, "n", expected.to_string(), anchor.n.to_string(), expected);
         }
         let prev = self.last.map(|(_, digest, _)| digest);
-        if anchor.prev != prev {
+        if anchor.prev != prev && !anew {
             let said = |digest: Option<Digest>| digest.map_or("null".to_owned(), |digest| digest.to_string());
             return broken(BreakKind::Altered, "prev", said(prev), said(anchor.prev), anchor.n);
         }
@@ -241,5 +246,16 @@ mod tests {
         let after = read(&[lines, vec![line]].concat()).unwrap();
         assert!(after.heads.is_empty());
         assert_eq!(after.last.unwrap().0, 4);
+    }
+
+    #[test]
+    fn an_export_begins_with_the_first_anchor_or_with_a_word_that_it_begins_anew() {
+        let lines = anchors(3);
+        assert_eq!(read(&lines[2..]).unwrap_err().kind, BreakKind::Missing); // C-279
+        let (n, digest, _) = read(&lines).unwrap().last.unwrap();
+        let mut anchor = Anchor::after(Some((n, digest)), Time::from_millis(9), "k");
+        anchor.accepted = Some(Accepted { by: "ana".into(), reason: "the vault burned down".into() });
+        let line = Signed { signature: sign(&anchor.text()), anchor }.line();
+        assert_eq!(read(&[line]).unwrap().last.unwrap().0, 4);
     }
 }

@@ -7,7 +7,7 @@ use super::{Break, BreakKind, Link};
 use crate::call::Receipt;
 use crate::digest::Digest;
 use crate::event::Event;
-use crate::id::RunId;
+use crate::id::{ApprovalId, RunId};
 use crate::journal::{self, Entry};
 use crate::json::Value;
 use crate::run::{Head, Run};
@@ -20,6 +20,16 @@ pub struct Chain {
     pub events: Vec<Event>,
     pub receipts: Vec<Receipt>,
     pub journal: Vec<Entry>,
+    /// What the rows name and is not there: bodies by their digests, and questions by their ids. Bodies that are there were
+    /// read, and are those of their digests.
+    pub missing: Vec<Missing>,
+}
+
+/// Something that a row of a run names.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Missing {
+    Body(Digest),
+    Approval(ApprovalId),
 }
 
 /// Recomputes every digest of a run.
@@ -28,6 +38,14 @@ pub struct Chain {
 /// The first link that is broken.
 pub fn check(chain: &Chain) -> Result<(), Break> {
     let run = &chain.run;
+    if let Some(missing) = chain.missing.first() {
+        let (field, expected) = match missing {
+            Missing::Body(digest) => ("body", digest.to_string()),
+            Missing::Approval(id) => ("approval", id.to_string()),
+        };
+        let at = Link::Run { run: run.id, seq: None };
+        return Err(Break { at, kind: BreakKind::Missing, field, expected, found: "nothing".to_owned() });
+    }
     events(run.id, Event::origin(run.id, run.pattern.digest), &chain.events, run.events)?;
     receipts(run, &chain.receipts)?;
     if !journal::verify(&chain.journal, run.journal) {

@@ -10,7 +10,7 @@ use crate::id::RunId;
 use std::fmt;
 
 pub use anchor::{Accepted, Anchor, Anchored, Evidence, Signed};
-pub use chain::{Chain, check};
+pub use chain::{Chain, Missing, check};
 
 /// The first thing that does not fit (C-278).
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -92,7 +92,7 @@ impl Service {
             failure_detail,
             tier: self.tier(&row),
             place: self.engine.place_in_line(row.id).map(|place| place as u64),
-            blocked: self.engine.blocked(row.id).map(|stuck| stuck.detail),
+            blocked: self.engine.blocked(row.id).map(|stuck| stuck.detail).or_else(|| self.not_claimed(&row)),
             pauses: view::run::pauses(&row, &registry),
             paused_us: protocol::pause::between(&row, &registry, row.clocks.since, self.now()),
         };
@@ -127,6 +127,12 @@ impl Service {
             Some((call, receipt.id))
         };
         Ok(receipts.unwrap_or_default().iter().filter_map(named).collect())
+    }
+
+    /// Why nothing here claims a run that waits for a worker: the ledger was restored from an old copy.
+    fn not_claimed(&self, row: &protocol::run::Run) -> Option<String> {
+        let waits = row.status() == protocol::run::Status::Queued;
+        self.engine.behind().filter(|_| waits).map(|why| format!("{why}; `stasis audit accept --reason ...` goes on"))
     }
 
     /// A stored body, which was verified against its digest.

@@ -1,12 +1,13 @@
 //! Events: of one run in their order, and of all runs in order of commit.
 
-use protocol::audit::Chain;
+use protocol::audit::{Chain, Missing};
+use protocol::digest::Digest;
 use protocol::event::Event;
 use protocol::id::RunId;
 use rusqlite::params;
 
 use super::super::{event, fault::Fault};
-use super::{Reader, sort};
+use super::{Reader, Shown, sort};
 use crate::page::{Cursor, Page};
 
 impl Reader<'_> {
@@ -76,11 +77,28 @@ impl Reader<'_> {
 
     /// All chains of a run.
     pub(crate) fn chain(self, id: RunId) -> Result<Option<Chain>, Fault> {
-        let Some(run) = self.run(id)? else { return Ok(None) };
+        let Some(Shown { run, approvals, calls, .. }) = self.shown(id)? else { return Ok(None) };
+        let mut missing = Vec::new();
+        let asked = calls.iter().flat_map(|call| [call.approval, call.settle]).flatten();
+        let unknown = asked.filter(|asked| approvals.iter().all(|approval| approval.id != *asked));
+        missing.extend(unknown.map(Missing::Approval));
+        let results = calls.iter().filter_map(|call| call.outcome()?.body);
+        let said = calls.iter().map(|call| call.arguments).chain(results);
+        let shown = approvals.iter().map(|approval| approval.arguments);
+        let ends = [Some(run.input), run.result(), run.checkpoint.as_ref().map(|checkpoint| checkpoint.body)];
+        let mut bodies: Vec<Digest> =
+            said.chain(shown).chain(ends.into_iter().flatten()).map(|body| body.digest).collect();
+        bodies.sort_unstable();
+        bodies.dedup();
+        for digest in bodies {
+            if self.body(id, digest)?.is_none() {
+                missing.push(Missing::Body(digest));
+            }
+        }
         let events = self.events(id, None, usize::MAX)?.unwrap_or_default();
         let receipts = self.receipts(id)?.unwrap_or_default();
         let journal = self.journal(id)?.unwrap_or_default();
-        Ok(Some(Chain { run, events, receipts, journal }))
+        Ok(Some(Chain { run, events, receipts, journal, missing }))
     }
 
     /// The place of the last event of all: from here on only what is new.
