@@ -349,6 +349,16 @@ pub struct ActionRequest {
     pub reason: Option<String>,
 }
 
+/// Body of `attest`.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AttestRequest {
+    /// `ref` of the obligation: the hop's number, the call's or the job's id.
+    pub obligation: String,
+    /// Why the caller knows that it has stopped.
+    pub reason: String,
+}
+
 /// Query of `GET /v1/runs`.
 #[derive(Clone, Default, PartialEq, Debug, Serialize, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields, default)]

@@ -25,10 +25,13 @@ use crate::{
     maintenance::{self, Finding, Health, Pass, Stuck},
 };
 use protocol::code::Code;
-use protocol::command::{self, Answer, Caller, Cancel, Command, Decided, Extend, Opened, PauseRun, Read, Target};
+use protocol::command::{
+    self, Answer, Attest, Caller, Cancel, Command, Decided, Extend, Opened, PauseRun, Read, Target,
+};
 use protocol::id::{ApprovalId, Ids, RunId, SignalId, TokenId, WorkerId};
 use protocol::json::Canonical;
 use protocol::limits::{Limits, WorkerSettings};
+use protocol::obligation;
 use protocol::pause::Shared;
 use protocol::principal::{Principal, Right};
 use protocol::registry::{self, Change, Token};
@@ -335,6 +338,21 @@ impl Engine {
         match self.inner.ledger.transact(Command::Cancel(Cancel { by, run, reason })).await? {
             Answer::Settled { run, changed, .. } => Ok((*run, changed)),
             other => unreachable!("a cancel is answered with its run: {other:?}"),
+        }
+    }
+
+    /// Records a person's word that something of a stopping run has stopped; false if it was known to have.
+    pub async fn attest(
+        &self,
+        by: Caller,
+        run: RunId,
+        subject: obligation::Subject,
+        reason: &str,
+    ) -> Result<(Run, bool), Failure> {
+        let reason = verdict::said(Some(reason))?.unwrap_or_default().to_owned();
+        match self.inner.ledger.transact(Command::Attest(Attest { by, run, subject, reason })).await? {
+            Answer::Settled { run, changed, .. } => Ok((*run, changed)),
+            other => unreachable!("an attestation is answered with its run: {other:?}"),
         }
     }
 

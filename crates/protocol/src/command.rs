@@ -11,6 +11,7 @@ use crate::id::{ApprovalId, CallId, JobId, RequestId, RunId, WaitId, WorkerId};
 use crate::job::{self, Job};
 use crate::journal::Entry;
 use crate::json::Canonical;
+use crate::obligation;
 use crate::policy::{Obligation, Strength};
 use crate::principal::Principal;
 use crate::rows::NewBody;
@@ -37,6 +38,8 @@ pub enum Command {
         wait: WaitId,
     },
     Cancel(Cancel),
+    /// A person vouches that something of a stopping run has stopped.
+    Attest(Attest),
     /// Keeps the run from workers.
     Pause(PauseRun),
     Resume(PauseRun),
@@ -443,6 +446,16 @@ pub struct Cancel {
     pub reason: Option<NewBody>,
 }
 
+/// What has stopped, by whose word.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Attest {
+    pub by: Caller,
+    pub run: RunId,
+    pub subject: obligation::Subject,
+    /// Shown with the obligation for ever; the event names its digest.
+    pub reason: String,
+}
+
 /// A signal to a name of a run, or to one wait.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SendSignal {
@@ -656,7 +669,7 @@ pub enum Answer {
         job: Box<Job>,
         changed: bool,
     },
-    /// An expiry, cancel, pause, recovery, reading, cleanup or removal; `changed` is false if there was nothing to do.
+    /// An expiry, cancel, attestation, pause, recovery, reading, cleanup or removal; `changed` is false if there was nothing to do.
     Settled {
         run: Box<Run>,
         changed: bool,
@@ -683,6 +696,7 @@ impl Command {
             Command::Extend(extend) => Subject::Approval(extend.approval),
             Command::Expire { run, .. } => Subject::Run(*run),
             Command::Cancel(cancel) => Subject::Run(cancel.run),
+            Command::Attest(attest) => Subject::Run(attest.run),
             Command::Pause(pause) | Command::Resume(pause) => Subject::Run(pause.run),
             Command::Send(send) => match &send.to {
                 Target::Name { run, .. } => Subject::Signal(*run, &send.id),

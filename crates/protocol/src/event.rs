@@ -74,13 +74,15 @@ pub enum Kind {
     ClaimLapsed,
     ContainmentOpened,
     ContainmentAcknowledged,
+    /// A person vouched for it.
+    ContainmentAttested,
     AttemptRefused,
     ReportLate,
     SnapshotUnused,
 }
 
 impl Kind {
-    const OTHERS: [(Kind, &'static str); 42] = [
+    const OTHERS: [(Kind, &'static str); 43] = [
         (Kind::NodeEntered, "node.entered"),
         (Kind::NodeWaiting, "node.waiting"),
         (Kind::NodeEnded, "node.ended"),
@@ -120,6 +122,7 @@ impl Kind {
         (Kind::ClaimLapsed, "claim.lapsed"),
         (Kind::ContainmentOpened, "containment.opened"),
         (Kind::ContainmentAcknowledged, "containment.acknowledged"),
+        (Kind::ContainmentAttested, "containment.attested"),
         (Kind::AttemptRefused, "attempt.refused"),
         (Kind::ReportLate, "report.late"),
         (Kind::SnapshotUnused, "checkpoint.snapshot_unused"),

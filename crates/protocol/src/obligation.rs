@@ -5,6 +5,7 @@
 
 use crate::id::{CallId, JobId, RunId};
 use crate::time::Time;
+use std::fmt;
 
 /// An obligation of a stopping run.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -32,12 +33,25 @@ pub enum Subject {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum State {
     Open,
-    Acknowledged { by: String, at: Time },
+    Acknowledged {
+        by: String,
+        at: Time,
+    },
+    /// A person vouches for it, for nobody else will tell. It stays with the run for ever.
+    Attested {
+        by: String,
+        at: Time,
+        reason: String,
+    },
 }
 
 impl Obligation {
     pub fn is_open(&self) -> bool {
         self.state == State::Open
+    }
+
+    pub fn is_attested(&self) -> bool {
+        matches!(self.state, State::Attested { .. })
     }
 }
 
@@ -47,6 +61,22 @@ impl Subject {
             Subject::Hop(_) => "hop",
             Subject::Call(_) => "call",
             Subject::Job(_) => "job",
+        }
+    }
+
+    /// A subject as it is shown: the hop's number, the call's or the job's id.
+    pub fn parse(text: &str) -> Option<Subject> {
+        let hop = text.parse().ok().map(Subject::Hop);
+        hop.or_else(|| text.parse().ok().map(Subject::Call)).or_else(|| text.parse().ok().map(Subject::Job))
+    }
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Subject::Hop(seq) => seq.fmt(f),
+            Subject::Call(id) => id.fmt(f),
+            Subject::Job(id) => id.fmt(f),
         }
     }
 }

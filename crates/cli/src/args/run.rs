@@ -93,6 +93,16 @@ pub(crate) enum RunVerb {
         /// The run's id
         run: RunId,
     },
+    /// Vouch that something of a stopping run has stopped; it stays recorded as your word
+    #[command(
+        after_help = "`stasis run show` names what has not stopped yet.\n\nExample:\n  stasis run attest run_01m8nwmbe0e00bsaekf59edd1r job_01m8nwmbe0e00bsaekf59edd1r --reason 'its machine is switched off'"
+    )]
+    Attest {
+        /// The run's id
+        run: RunId,
+        /// What has stopped: the hop's number, the call's or the job's id
+        obligation: String,
+    },
     /// Cancel a run; what it did is listed, not undone
     #[command(after_help = "Example:\n  stasis run cancel run_01m8nwmbe0e00bsaekf59edd1r --reason 'customer called'")]
     Cancel {
@@ -102,8 +112,8 @@ pub(crate) enum RunVerb {
 }
 
 /// Verbs of I-5 that this build does not have. They are verbs all the same, so that no file is run in their place.
-pub(crate) const ABSENT_VERBS: [&str; 9] =
-    ["retry", "release", "refuse", "fork", "move", "attest", "compensate", "export", "import"];
+pub(crate) const ABSENT_VERBS: [&str; 8] =
+    ["retry", "release", "refuse", "fork", "move", "compensate", "export", "import"];
 
 #[derive(Args, Debug)]
 pub(crate) struct Start {

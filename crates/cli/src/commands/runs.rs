@@ -10,7 +10,7 @@ use crate::input;
 use crate::render;
 use api::approval::{ApprovalQuery, Order};
 use api::page::ListQuery;
-use api::run::{ActionRequest, RunQuery, Until};
+use api::run::{ActionRequest, AttestRequest, RunQuery, Until};
 use api::{Approval, Call, Json, Run, StartRun};
 use protocol::id::RunId;
 
@@ -55,6 +55,14 @@ pub(crate) async fn run(app: &App, args: &RunArgs) -> Result<Exit, Failure> {
             Ok(Exit::Fine)
         }
         RunVerb::Resume { run } => resume(app, *run).await,
+        RunVerb::Attest { run, obligation } => {
+            let reason =
+                app.reason().ok_or_else(|| Failure::usage("give `--reason`: why you know that it has stopped"))?;
+            let request = AttestRequest { obligation: obligation.clone(), reason };
+            let run = app.open(Need::Change).await?.client.attest(*run, &request).await?;
+            app.out.object(&run, |run| render::run::brief(run, now()))?;
+            Ok(Exit::Fine)
+        }
         RunVerb::Cancel { run } => cancel(app, *run).await,
     }
 }

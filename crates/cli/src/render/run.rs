@@ -4,7 +4,7 @@ use super::{indent, or_dash, pretty, relative, short, span_ms, table, visible};
 use api::approval::ApprovalStatus;
 use api::call::CallState;
 use api::explain::ExplainedWait;
-use api::run::{Clocks, Failure, Outcome, Pause, PauseScope, WaitingFor};
+use api::run::{Clocks, Failure, Obligation, ObligationState, Outcome, Pause, PauseScope, WaitingFor};
 use api::{Approval, Call, Explain, Run};
 use protocol::run::Status;
 use protocol::time::Time;
@@ -61,11 +61,7 @@ pub(crate) fn brief(run: &Run, now: Time) -> String {
     for pause in &run.paused {
         let _ = writeln!(text, "{}", pause_text(pause, now));
     }
-    for obligation in run.obligations.iter().filter(|o| o.state == api::run::ObligationState::Open) {
-        let error = obligation.last_error.as_deref().map(|e| format!(": {}", visible(e))).unwrap_or_default();
-        let of = obligation.name.as_deref().map(|name| format!(" of {}", visible(name))).unwrap_or_default();
-        let _ = writeln!(text, "not stopped yet: {:?} {}{of}{error}", obligation.kind, obligation.of);
-    }
+    run.obligations.iter().filter_map(to_stop).for_each(|line| text.push_str(&(line + "\n")));
     if run.status == Status::Queued && run.paused.is_empty() {
         let _ = writeln!(text, "hint: stasis run wait {}", run.id); // I-19
     }
@@ -79,6 +75,21 @@ pub(crate) fn brief(run: &Run, now: Time) -> String {
         );
     }
     text
+}
+
+/// What has not stopped yet, and what stopped by somebody's word alone.
+fn to_stop(obligation: &Obligation) -> Option<String> {
+    let name = obligation.name.as_deref().map(|name| format!(" of {}", visible(name))).unwrap_or_default();
+    let what = format!("{:?} {}{name}", obligation.kind, obligation.of);
+    let text = |text: &Option<String>| text.as_deref().map(visible).unwrap_or_default();
+    match obligation.state {
+        ObligationState::Open if obligation.last_error.is_none() => Some(format!("not stopped yet: {what}")),
+        ObligationState::Open => Some(format!("not stopped yet: {what}: {}", text(&obligation.last_error))),
+        ObligationState::Acknowledged => None,
+        ObligationState::Attested => {
+            Some(format!("attested by {}: {what} has stopped: {}", text(&obligation.by), text(&obligation.reason)))
+        }
+    }
 }
 
 fn failure_text(failure: &Failure) -> String {
@@ -248,11 +259,7 @@ pub(crate) fn explain(explain: &Explain, now: Time) -> String {
     );
     section(&mut text, "waits", explain.waits.iter().map(|wait| explained(wait, now)));
     section(&mut text, "pauses", explain.paused.iter().map(|pause| pause_text(pause, now)));
-    section(
-        &mut text,
-        "not stopped yet",
-        explain.obligations.iter().map(|o| format!("{:?} {} ({:?}, {} tries)", o.kind, o.of, o.state, o.attempts)),
-    );
+    section(&mut text, "to stop", explain.obligations.iter().filter_map(to_stop));
     section(
         &mut text,
         "still to clean up",

@@ -125,3 +125,27 @@ fn a_cancel_that_an_agent_ignores_names_it_until_it_acknowledges() {
     assert_eq!((&told[1]["what"], &told[1]["state"]), (&json!("stopped"), &json!("cancelled")));
     assert_eq!(text(&desk.run(&run), "/status"), "cancelled");
 }
+
+#[test]
+fn a_cancel_whose_agent_is_gone_ends_by_the_word_of_a_person() {
+    let desk = Desk::open();
+    let run = desk.delegates();
+    let deaf = desk.agent(&["--name", "deaf", "--until", "never", "--ignore-stop"]);
+    until("a heartbeat", || desk.job(&run)["progress"]["step"].as_u64() >= Some(1));
+    kill(deaf);
+    desk.home.json(0, &["run", "cancel", &run, "--yes"]);
+    let job = text(&desk.run(&run), "/obligations/0/ref").to_owned();
+    let reason = "its machine is switched off";
+    desk.home.problem(7, &["run", "attest", &run, "job_01m8nwmbe0e00bsaekf59edd1r", "--reason", reason]);
+    desk.home.problem(2, &["run", "attest", &run, &job]);
+    let ended = desk.home.json(0, &["run", "attest", &run, &job, "--reason", reason]);
+    assert_eq!((text(&ended, "/status"), &ended["changed"]), ("cancelled", &json!(true))); // E-17 R-271
+    let again = desk.home.json(0, &["run", "attest", &run, &job, "--reason", "another"]);
+    assert_eq!(again["changed"], json!(false));
+    let kept = &desk.run(&run)["obligations"][0];
+    assert_eq!((&kept["state"], &kept["by"], &kept["reason"]), (&json!("attested"), &json!("local"), &json!(reason)));
+    for verb in ["show", "explain"] {
+        let shown = desk.home.stasis(&["run", verb, &run, "--output", "table"]).stdout;
+        assert!(shown.contains(reason) && shown.contains("attested by local"), "{shown}");
+    }
+}

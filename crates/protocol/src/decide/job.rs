@@ -375,6 +375,16 @@ fn give_back(change: &mut Change, job: &Job) {
     change.event(Kind::JobQueued, facts.number("token", job.claims));
 }
 
+/// Ends a job of which a person says that it stopped. Its agent did not, and may still do so (R-211, R-231).
+pub(super) fn give_up(change: &mut Change, id: JobId) {
+    if change.rows.jobs.get(id).is_some_and(|job| !job.is_ended()) {
+        let error = NewBody::new(&br#""a person attested that it stopped""#[..]);
+        let end = End::Lost { error: error.body };
+        store(change, error);
+        end_job(change, id, end);
+    }
+}
+
 /// Asks a job to stop that nobody waits for any more (R-208, R-230). One that no agent has is over at once (R-204).
 pub(super) fn ask_to_stop(change: &mut Change, id: JobId, by: &str) {
     let now = change.now;

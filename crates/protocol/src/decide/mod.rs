@@ -6,6 +6,7 @@
 
 mod admit;
 mod approval;
+mod attest;
 mod cancel;
 mod claim;
 mod expire;
@@ -110,6 +111,7 @@ pub fn decide(command: Command, loaded: Loaded, cx: &mut Cx<'_>) -> Decision {
         (Command::Extend(extend), Loaded::Rows(rows)) => extend::extend(*extend, rows, cx),
         (Command::Expire { wait, .. }, Loaded::Rows(rows)) => expire::expire(wait, rows, cx),
         (Command::Cancel(cancel), Loaded::Rows(rows)) => cancel::cancel(cancel, rows, cx),
+        (Command::Attest(attest), Loaded::Rows(rows)) => attest::attest(attest, rows, cx),
         (Command::Pause(pause), Loaded::Rows(rows)) => pause::pause(pause, rows, cx),
         (Command::Resume(resume), Loaded::Rows(rows)) => pause::resume(resume, rows, cx),
         (Command::Send(send), Loaded::Rows(rows)) => signal::send(*send, rows, cx),

@@ -271,12 +271,7 @@ pub(super) fn open(change: &mut Change, subject: Subject) {
         retry_at,
     };
     change.rows.obligations.add(row);
-    let what = match subject {
-        Subject::Hop(seq) => seq.to_string(),
-        Subject::Call(id) => id.to_string(),
-        Subject::Job(id) => id.to_string(),
-    };
-    change.event(Kind::ContainmentOpened, Facts::new().with("kind", subject.kind()).with("ref", what));
+    change.event(Kind::ContainmentOpened, Facts::new().with("kind", subject.kind()).with("ref", subject.to_string()));
 }
 
 /// Acknowledges an obligation, if it is open.
@@ -291,7 +286,7 @@ pub(super) fn acknowledge(change: &mut Change, subject: Subject, by: &str) {
     change.event(Kind::ContainmentAcknowledged, facts);
 }
 
-/// E-17, E-18: ends a stopping run once every obligation is acknowledged.
+/// E-17, E-18: ends a stopping run once every obligation is acknowledged or attested.
 pub(super) fn contain(change: &mut Change, cx: &mut Cx<'_>) -> bool {
     let Phase::Stopping { end, hop: None } = &change.run().phase else { return false };
     if change.rows.obligations.iter().any(Obligation::is_open) && !planted(Fault::EndsUncontained) {
@@ -314,7 +309,7 @@ pub(super) fn finish(change: &mut Change, by: Edge, end: End, charge: Charge, cx
         never_ran(change, id);
     }
     clean_up(change);
-    for id in change.rows.obligations.keys(|_| true) {
+    for id in change.rows.obligations.keys(|obligation| !obligation.is_attested()) {
         change.rows.obligations.remove(id);
     }
     let facts = match &end {

@@ -117,6 +117,7 @@ fn why(view: &View, facts: &Facts) -> Markup {
                     code { (shown(&debt.of)) }
                     @if let Some(name) = &debt.name { " of " bdi { (shown(name)) } }
                     (match debt.state { api::run::ObligationState::Open => " has not stopped yet", api::run::ObligationState::Acknowledged => " has stopped", api::run::ObligationState::Attested => " was attested to have stopped" })
+                    @if let (Some(by), Some(reason)) = (&debt.by, &debt.reason) { " by " bdi { (shown(by)) } ": " bdi { (shown(reason)) } }
                     @if let Some(error) = &debt.last_error { ": " bdi { (shown(error)) } }
                 }
             }

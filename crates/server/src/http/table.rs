@@ -58,6 +58,7 @@ const READ: Needs = Needs::OneOf(&[Right::RunsRead]);
 const READ_OR_DECIDE: Needs = Needs::OneOf(&[Right::RunsRead, Right::ApprovalsDecide]);
 const START: Needs = Needs::OneOf(&[Right::RunsStart]);
 const CANCEL: Needs = Needs::OneOf(&[Right::RunsCancel]);
+const ATTEST: Needs = Needs::OneOf(&[Right::RunsAttest]);
 const PAUSE: Needs = Needs::OneOf(&[Right::RunsPause]);
 const SEND: Needs = Needs::OneOf(&[Right::SignalsSend]);
 const CLAIM: Needs = Needs::OneOf(&[Right::JobsClaim]);
@@ -84,6 +85,7 @@ table! {
     post "/v1/runs/{id}/cancel" => runs::cancel, CANCEL;
     post "/v1/runs/{id}/pause" => runs::pause, PAUSE;
     post "/v1/runs/{id}/resume" => runs::resume, PAUSE;
+    post "/v1/runs/{id}/attest" => runs::attest, ATTEST;
     get "/v1/runs/{id}/explain" => runs::explain, READ;
     get "/v1/runs/{id}/events" => events::of_run, READ;
     get "/v1/runs/{id}/calls" => runs::calls, READ;

@@ -10,13 +10,14 @@ use crate::view;
 use crate::view::explain::Around;
 use api::event::TailQuery;
 use api::page::{ListQuery, Page, Tail};
-use api::run::{ActionRequest, Checkpoint, RunQuery, SnapshotInfo, Until};
+use api::run::{ActionRequest, AttestRequest, Checkpoint, RunQuery, SnapshotInfo, Until};
 use api::{Call, Explain, Json, LogLine, Run, StartRun};
 use engine::StartRun as Start;
 use protocol::code::Code;
 use protocol::command::Caller;
 use protocol::id::RunId;
 use protocol::json::{Canonical, Reason, canonicalize};
+use protocol::obligation::Subject;
 use protocol::principal::Right;
 use protocol::run::Status;
 use protocol::time::Time;
@@ -120,6 +121,24 @@ impl Service {
         self.row(by, id).await?;
         let resumed = self.engine.resume(by.clone(), id, request.reason.as_deref()).await;
         let (_, changed) = resumed.map_err(|failure| told(failure, by))?;
+        let run = self.draw(&self.whole(by, id).await?);
+        Ok(Run { changed: Some(changed), ..run })
+    }
+
+    /// Records the caller's word that something of a stopping run has stopped. `changed` of the answer says whether
+    /// it was still open.
+    pub async fn attest(&self, by: &Caller, id: RunId, request: &AttestRequest) -> Answer<Run> {
+        self.need(by, &[Right::RunsAttest])?;
+        let shown = self.shown(by, id).await?;
+        let subject = Subject::parse(&request.obligation);
+        let known = |subject: &Subject| shown.obligations.iter().any(|row| row.subject == *subject);
+        let Some(subject) = subject.filter(|subject| shown.run.status().is_final() || known(subject)) else {
+            let mut problem = problem(Code::NotFound, format!("{id} has no obligation {}", request.obligation));
+            problem.hint = Some(format!("stasis run explain {id}"));
+            return Err(problem);
+        };
+        let attested = self.engine.attest(by.clone(), id, subject, &request.reason).await;
+        let (_, changed) = attested.map_err(|failure| told(failure, by))?;
         let run = self.draw(&self.whole(by, id).await?);
         Ok(Run { changed: Some(changed), ..run })
     }

@@ -161,6 +161,12 @@ fn moves(row: &Run, parts: &Parts, open: &[&Wait], around: &Around<'_>) -> Vec<S
         if let Owner::Signal(awaited) = &wait.owner {
             moves.extend(typed(&awaited.name).map(|name| format!("stasis signal {} --payload JSON {name}", row.id)));
         }
+        if let Owner::Job(id) = wait.owner {
+            let queued = parts.jobs.iter().find(|job| job.id == id && job.agent.is_none() && !job.is_ended());
+            moves.extend(
+                queued.and_then(|job| typed(&job.request.kind)).map(|kind| format!("stasis job claim --kind {kind}")),
+            );
+        }
         let Owner::Approval(id) = wait.owner else { continue };
         let Some(approval) = approval(parts, id) else { continue };
         if approval.kind() == Kind::Settle {

@@ -11,7 +11,7 @@ use protocol::digest::Digest;
 use protocol::id::{ApprovalId, JobId, ReceiptId, RunId};
 use protocol::job::Job;
 use protocol::limits::Limits;
-use protocol::obligation::{Obligation, Subject};
+use protocol::obligation::{self, Obligation, Subject};
 use protocol::pause::{self, Scope, Shared};
 use protocol::registry::Registry;
 use protocol::run::{Charge, Clock, Phase, Status};
@@ -285,22 +285,23 @@ pub(crate) fn agent(jobs: &[Job], id: JobId) -> Option<String> {
 }
 
 pub(crate) fn obligation(row: &Obligation, jobs: &[Job]) -> run::Obligation {
-    let (state, by) = match &row.state {
-        protocol::obligation::State::Open => (ObligationState::Open, None),
-        protocol::obligation::State::Acknowledged { by, .. } => (ObligationState::Acknowledged, Some(by.clone())),
+    let (state, by, reason) = match row.state.clone() {
+        obligation::State::Open => (ObligationState::Open, None, None),
+        obligation::State::Acknowledged { by, .. } => (ObligationState::Acknowledged, Some(by), None),
+        obligation::State::Attested { by, reason, .. } => (ObligationState::Attested, Some(by), Some(reason)),
     };
-    let (kind, of, name) = match row.subject {
-        Subject::Hop(seq) => (ObligationKind::Hop, seq.to_string(), None),
-        Subject::Call(call) => (ObligationKind::Call, call.to_string(), None),
-        Subject::Job(job) => (ObligationKind::Job, job.to_string(), agent(jobs, job)),
+    let (kind, name) = match row.subject {
+        Subject::Hop(_) => (ObligationKind::Hop, None),
+        Subject::Call(_) => (ObligationKind::Call, None),
+        Subject::Job(job) => (ObligationKind::Job, agent(jobs, job)),
     };
     run::Obligation {
         kind,
-        of,
+        of: row.subject.to_string(),
         name,
         state,
         by,
-        reason: None,
+        reason,
         attempts: row.attempts,
         last_error: row.last_error.clone(),
         // Of a job nothing is tried: its agent speaks, or nobody does.

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use protocol::code::Code;
-use protocol::command::{Answer, Command, JobAct, JobCommand, Progress, Reported, Submit};
+use protocol::command::{Answer, Attest, Command, JobAct, JobCommand, Progress, Reported, Submit};
 use protocol::id::JobId;
 use protocol::job::{self, Job, Report};
 use protocol::journal::{Entropy, Entry, Other};
+use protocol::obligation::{State, Subject};
 use protocol::rows::NewBody;
 use protocol::run::{Run, Status};
 
@@ -16,6 +17,9 @@ use crate::error::TransactError;
 use crate::{JobFilter, Reach};
 
 const MINUTE: Duration = Duration::from_secs(60);
+
+/// The kind whose jobs may be done twice.
+const AGAIN: &str = "repeater";
 
 impl World {
     /// A hop's progress that hands a job over.
@@ -28,7 +32,7 @@ impl World {
             plan: None,
             schema: Some(canonical(r#"{"type":"number"}"#)),
             timeout,
-            retries: 2,
+            retries: if kind == AGAIN { 1 } else { 0 },
         };
         let submit = Submit { job: self.id(), wait: self.id(), call: call.id, place: 3, request, bodies: vec![task] };
         let mut entries = vec![Entry::Call(Box::new(call))];
@@ -133,6 +137,23 @@ pub async fn what_is_due_of_jobs_is_found_and_ends_them(world: World) {
     assert_eq!((late.state, world.shown(run.id).await.run.seq), (lost.state, 1)); // R-222
 }
 
+pub async fn a_job_that_may_be_done_twice_is_given_out_again(world: World) {
+    let (run, job) = world.delegated(AGAIN, 50, None).await;
+    let first = world.take(job, "c-1").await.unwrap();
+    world.pass(MINUTE);
+    world.settle(Command::ExpireJob { run: run.id, job }).await.unwrap();
+    let again = world.stored(&run).await;
+    assert!(again.state == job::State::Queued && again.agent.is_none(), "{again:?}"); // R-226
+    let waiting = world.ledger.queued_jobs(AGAIN, &run.namespace, 10).await.unwrap();
+    assert_eq!(waiting, [job]); // R-226
+    let second = world.take(job, "c-2").await.unwrap();
+    assert!(second.claims > first.claims); // R-217
+    world.pass(MINUTE);
+    world.settle(Command::ExpireJob { run: run.id, job }).await.unwrap();
+    let lost = world.stored(&run).await;
+    assert!(matches!(lost.state, job::State::Ended { end: job::End::Lost { .. }, .. })); // R-226: so often and no more
+}
+
 pub async fn a_run_is_kept_while_an_agent_may_still_work_for_it(world: World) {
     let (run, job) = world.delegated("reviewer", 50, None).await;
     world.take(job, "c-1").await.unwrap();
@@ -165,4 +186,21 @@ pub async fn a_stopping_run_keeps_what_its_agents_owe(world: World) {
     assert!(due.stopping.is_empty()); // R-316: there is nothing to try until the agent speaks
     world.act(job, JobAct::AckCancel { token: 1 }).await.unwrap();
     assert_eq!(world.shown(run.id).await.run.status(), Status::Cancelled); // R-270
+}
+
+pub async fn a_word_for_what_stopped_stays_with_its_run(world: World) {
+    let (run, job) = world.delegated("reviewer", 50, None).await;
+    world.take(job, "c-1").await.unwrap();
+    world.cancel(run.id).await.unwrap();
+    let reason = "its machine is switched off".to_owned();
+    let attest = Attest { by: world.by("ana"), run: run.id, subject: Subject::Job(job), reason: reason.clone() };
+    let (ended, changed) = world.settle(Command::Attest(attest.clone())).await.unwrap();
+    assert!(changed && ended.status() == Status::Cancelled); // R-271
+    let at = world.ledger.now();
+    world.act(job, JobAct::AckCancel { token: 1 }).await.unwrap();
+    let (_, again) = world.settle(Command::Attest(attest)).await.unwrap();
+    assert!(!again);
+    let shown = world.shown(run.id).await;
+    let word = State::Attested { by: "ana".to_owned(), at, reason };
+    assert_eq!(shown.obligations.iter().map(|row| &row.state).collect::<Vec<_>>(), [&word]); // R-271
 }

@@ -107,8 +107,10 @@ macro_rules! conformance_tests {
             a_job_returns_the_run_that_waits_for_it
             jobs_are_given_out_in_order_and_each_once
             what_is_due_of_jobs_is_found_and_ends_them
+            a_job_that_may_be_done_twice_is_given_out_again
             a_run_is_kept_while_an_agent_may_still_work_for_it
             a_stopping_run_keeps_what_its_agents_owe
+            a_word_for_what_stopped_stays_with_its_run
             a_sweep_finds_what_was_committed_late
             the_figures_count_what_is_there
             a_workflow_is_registered_once

@@ -49,7 +49,7 @@ fn pack(events: &[Event]) -> Vec<u8> {
 }
 
 /// The kinds that have a number: their place here. New ones are added at the end.
-const KINDS: [&str; 54] = [
+const KINDS: [&str; 55] = [
     "run.queued",
     "run.running",
     "run.awaiting_hardware",
@@ -104,6 +104,7 @@ const KINDS: [&str; 54] = [
     "job.timed_out",
     "job.cancelled",
     "job.stopped",
+    "containment.attested",
 ];
 /// Stands before the text of a kind that has no number.
 const SPELLED: u8 = 255;

@@ -10,7 +10,7 @@ use rusqlite::{Connection, Row, Statement, params};
 use super::fault::{Fault, Fields, number};
 
 /// The columns that [`read`] reads.
-pub(super) const COLUMNS: &str = "kind, ref, state, attempts, last_error, retry_at, acknowledged_by, acknowledged_at";
+pub(super) const COLUMNS: &str = "kind, ref, state, attempts, last_error, retry_at, settled_by, settled_at, reason";
 
 pub(super) const DEBTS: [Debt; 2] = [Debt::Checkpoint, Debt::Snapshot];
 
@@ -23,15 +23,22 @@ pub(super) fn read(row: &Row<'_>, run: RunId) -> Result<Obligation, Fault> {
         2 => Subject::Job(f.id("ref")?),
         other => return Err(f.corrupt("kind", format!("{other} is none")).into()),
     };
-    let acknowledged = f.flag("state")?;
+    let state = f.uint::<u8>("state")?;
     let attempts = f.uint("attempts")?;
     let last_error = f.maybe_text("last_error")?.map(str::to_owned);
     let retry_at = f.time("retry_at")?;
-    let by = f.maybe_text("acknowledged_by")?.map(str::to_owned);
-    let at = f.maybe_time("acknowledged_at")?;
-    let state = match acknowledged {
-        false => State::Open,
-        true => State::Acknowledged { by: f.needed(by, "acknowledged_by")?, at: f.needed(at, "acknowledged_at")? },
+    let by = f.maybe_text("settled_by")?.map(str::to_owned);
+    let at = f.maybe_time("settled_at")?;
+    let reason = f.maybe_text("reason")?.map(str::to_owned);
+    let state = match state {
+        0 => State::Open,
+        1 => State::Acknowledged { by: f.needed(by, "settled_by")?, at: f.needed(at, "settled_at")? },
+        2 => State::Attested {
+            by: f.needed(by, "settled_by")?,
+            at: f.needed(at, "settled_at")?,
+            reason: f.needed(reason, "reason")?,
+        },
+        other => return Err(f.corrupt("state", format!("{other} is none")).into()),
     };
     Ok(Obligation { run, subject, state, attempts, last_error, retry_at })
 }
@@ -49,11 +56,12 @@ impl<'c> Table<'c> {
         Ok(Table {
             open: db.prepare(&format!("SELECT {COLUMNS} FROM obligation WHERE run = ?1 AND state = 0"))?,
             put: db.prepare(
-                "INSERT OR FAIL INTO obligation (run, kind, ref, state, attempts, last_error, retry_at, acknowledged_by,
-                 acknowledged_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+                "INSERT OR FAIL INTO obligation (run, kind, ref, state, attempts, last_error, retry_at, settled_by,
+                 settled_at, reason) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
                  ON CONFLICT (run, kind, ref) DO UPDATE SET state = excluded.state, attempts = excluded.attempts,
                  last_error = excluded.last_error, retry_at = excluded.retry_at,
-                 acknowledged_by = excluded.acknowledged_by, acknowledged_at = excluded.acknowledged_at",
+                 settled_by = excluded.settled_by, settled_at = excluded.settled_at,
+                 reason = excluded.reason",
             )?,
             delete: db.prepare("DELETE FROM obligation WHERE run = ?1 AND kind = ?2 AND ref = ?3")?,
             owe: db.prepare("INSERT OR IGNORE INTO debt (run, kind, since) VALUES (?1, ?2, ?3)")?,
@@ -77,16 +85,18 @@ impl<'c> Table<'c> {
             Subject::Job(id) => (2, ValueRef::Blob(JobId::as_bytes(id))),
         };
         let subject = rusqlite::types::ToSqlOutput::Borrowed(subject);
-        let (state, by, at) = match &obligation.state {
-            State::Open => (0, None, None),
-            State::Acknowledged { by, at } => (1, Some(by), Some(at.as_micros())),
+        let (state, by, at, reason) = match &obligation.state {
+            State::Open => (0, None, None, None),
+            State::Acknowledged { by, at } => (1, Some(by), Some(at.as_micros()), None),
+            State::Attested { by, at, reason } => (2, Some(by), Some(at.as_micros()), Some(reason)),
         };
         match mark {
             Mark::Loaded => {}
             Mark::Gone => drop(self.delete.execute(params![n, kind, subject])?),
             Mark::New | Mark::Changed => {
                 let (error, retry_at) = (&obligation.last_error, obligation.retry_at.as_micros());
-                self.put.execute(params![n, kind, subject, state, obligation.attempts, error, retry_at, by, at])?;
+                let attempts = obligation.attempts;
+                self.put.execute(params![n, kind, subject, state, attempts, error, retry_at, by, at, reason])?;
             }
         }
         Ok(())

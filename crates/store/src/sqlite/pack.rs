@@ -72,6 +72,7 @@ fn bodies<'a>(command: &'a Command, each: &mut impl FnMut(&'a NewBody)) {
         Command::Claim(_)
         | Command::Expire { .. }
         | Command::ExpireJob { .. }
+        | Command::Attest(_)
         | Command::Pause(_)
         | Command::Resume(_)
         | Command::Recover { .. }

@@ -103,10 +103,15 @@ fn stopping(hop: Hop, rows: Box<Rows>, cx: &mut Cx<'_>) -> Decision {
 /// The hop of a stopping run has stopped: the claim is cleared.
 pub(super) fn acknowledge_hop(change: &mut Change, by: &str) {
     let seq = change.run().seq;
+    release_claim(change);
+    step::acknowledge(change, Subject::Hop(seq), by);
+}
+
+/// The hop of a stopping run owns it no more.
+pub(super) fn release_claim(change: &mut Change) {
     if let Phase::Stopping { hop, .. } = &mut change.rows.run.phase {
         *hop = None;
     }
-    step::acknowledge(change, Subject::Hop(seq), by);
 }
 
 /// E-7: checkpoint, owners and waits in one transaction. Every open wait of the run is in the set; one that has ended

@@ -15,6 +15,7 @@ use protocol::command::{
 use protocol::decide;
 use protocol::journal::Entry;
 use protocol::json::canonicalize;
+use protocol::obligation::Subject;
 use protocol::refusal::Refusal;
 use protocol::rows::Debt;
 use protocol::run::{Status, WaitMode};
@@ -95,6 +96,7 @@ pub(super) const COMMANDS: &[Row] = &[
     Row::new("cancel tool", CALLS, cancel_tool).stopping(Stopping::Takes),
     Row::new("acknowledge", STOPS, acknowledge).stopping(Stopping::Takes),
     Row::new("acknowledge, the last", STOPS, acknowledge).after(end_if_stopping).stopping(Stopping::Takes),
+    Row::new("attest", STOPS, attest).stopping(Stopping::Takes),
     Row::new("decide", "decide", approve),
     Row::beside("extend", extend),
     Row::new("fire, due", WAITS, fire).after(|world, _| world.pass(MINUTE)),
@@ -162,6 +164,7 @@ fn named(command: &Command) -> &'static str {
         },
         Command::ExpireJob { .. } => "miss",
         Command::Cancel(_) => "cancel",
+        Command::Attest(_) => "attest",
         Command::Pause(_) => "pause",
         Command::Resume(_) => "resume",
         Command::Recover(_) => "recover",
@@ -306,6 +309,10 @@ fn miss(world: &mut World, _: &Scene) -> Given {
 
 fn cancel(world: &mut World, _: &Scene) -> Given {
     command(Command::Cancel(Cancel { by: caller(person("ana")), run: world.run().id, reason: None }))
+}
+
+fn attest(world: &mut World, scene: &Scene) -> Given {
+    command(Command::Attest(world.attestation(Subject::Call(scene.free))))
 }
 
 fn recover(world: &mut World, _: &Scene) -> Given {

@@ -3,6 +3,7 @@
 mod able;
 mod admission;
 mod approvals;
+mod attest;
 mod ends;
 mod extend;
 mod gate;

@@ -168,12 +168,15 @@ impl World {
                 assert!(last(job.id).is_some_and(|event| !is_end(event.kind)));
             }
             if rows.run.status().is_stopping() {
-                let owed =
-                    rows.obligations.get(protocol::obligation::Subject::Job(job.id)).is_some_and(|o| o.is_open());
-                assert_eq!(owed, job.may_run(), "{command:?} {job:?}");
+                let row = rows.obligations.get(protocol::obligation::Subject::Job(job.id));
+                let owed = row.is_some_and(|o| o.is_open());
+                let attested = row.is_some_and(protocol::obligation::Obligation::is_attested);
+                assert_eq!(owed || attested, job.may_run() || attested, "{command:?} {job:?}"); // R-263 R-271
             }
             if matches!(rows.run.status(), Status::Failed | Status::Cancelled) {
-                assert!(job.is_ended() && !job.may_run(), "{command:?} {job:?}");
+                let owed = rows.obligations.get(protocol::obligation::Subject::Job(job.id));
+                let attested = owed.is_some_and(protocol::obligation::Obligation::is_attested);
+                assert!(job.is_ended() && (attested || !job.may_run()), "{command:?} {job:?}"); // R-270 R-271
             }
         }
     }

@@ -6,9 +6,9 @@ use protocol::approval::{Approval, Kind, Verdict};
 use protocol::call::{Applied, Call, Identity, Outcome, OutcomeStatus, RecoveryClass, State, ToolRef};
 use protocol::code::Code;
 use protocol::command::{
-    Act, Admit, Answer, Ask, AwaitSignal, Cancel, Claim, Command, Concluded, Conclusion, Decide, Due, Edit, Hop,
-    JobAct, JobCommand, NewCheckpoint, PauseRun, Progress, Reach, Recover, Reported, SendSignal, Submit, Taker, Target,
-    Timer,
+    Act, Admit, Answer, Ask, Attest, AwaitSignal, Cancel, Claim, Command, Concluded, Conclusion, Decide, Due, Edit,
+    Hop, JobAct, JobCommand, NewCheckpoint, PauseRun, Progress, Reach, Recover, Reported, SendSignal, Submit, Taker,
+    Target, Timer,
 };
 use protocol::decide::{Cx, decide_registry};
 use protocol::digest::Digest;
@@ -16,6 +16,7 @@ use protocol::id::{ApprovalId, CallId, JobId, RunId, WaitId, WorkerId};
 use protocol::job::{self, Job};
 use protocol::journal::{Entropy, Entry, Other};
 use protocol::json::canonicalize;
+use protocol::obligation::Subject;
 use protocol::pause::Shared;
 use protocol::policy::{self, Obligation, OnExpiry, Terms};
 use protocol::refusal::Refusal;
@@ -176,6 +177,15 @@ impl World {
     pub(crate) fn cancel(&mut self) -> Answer {
         let cancel = Cancel { by: caller(person("ana")), run: self.run().id, reason: None };
         self.give(Command::Cancel(cancel)).expect("a cancel is answered")
+    }
+
+    pub(crate) fn attest(&mut self, subject: Subject) -> Result<Answer, Refusal> {
+        self.give(Command::Attest(self.attestation(subject)))
+    }
+
+    pub(crate) fn attestation(&self, subject: Subject) -> Attest {
+        let reason = "its machine is switched off".to_owned();
+        Attest { by: caller(person("ana")), run: self.run().id, subject, reason }
     }
 
     pub(crate) fn pause(&mut self) -> Result<Answer, Refusal> {

@@ -8,7 +8,7 @@ use crate::http::problem::Refused;
 use crate::service::problem::problem;
 use api::event::TailQuery;
 use api::page::{ListQuery, Page, Tail};
-use api::run::{ActionRequest, Checkpoint, RunQuery, WaitQuery};
+use api::run::{ActionRequest, AttestRequest, Checkpoint, RunQuery, WaitQuery};
 use api::{Call, Explain, LogLine, Problem, Run, StartRun};
 use axum::Json;
 use axum::extract::State;
@@ -169,6 +169,25 @@ pub(crate) async fn resume(
     MaybeBody(request): MaybeBody<ActionRequest>,
 ) -> Done<Run> {
     Ok(Json(app.service.resume(&by, id, &request).await?))
+}
+
+/// Vouch that something of a stopping run has stopped. It is recorded as your word, not as an acknowledgement.
+#[utoipa::path(post, path = "/v1/runs/{id}/attest", tag = "runs", request_body = AttestRequest,
+    params(("id" = String, Path, description = "A `run_` id.")), responses(
+    (status = 202, description = "Recorded: the run names what has still to stop.", body = Run),
+    (status = 200, description = "Nothing is left to stop; `changed` tells whether this was open.", body = Run),
+    (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json")
+))]
+pub(crate) async fn attest(
+    State(app): State<App>,
+    Caller(by): Caller,
+    Id(id): Id<RunId>,
+    Query(NoQuery {}): Query<NoQuery>,
+    Body(request): Body<AttestRequest>,
+) -> Result<Response, Refused> {
+    let run = app.service.attest(&by, id, &request).await?;
+    let status = if run.status.is_final() { StatusCode::OK } else { StatusCode::ACCEPTED };
+    Ok(answer(status, run))
 }
 
 /// Say why a run is where it is and what would move it.

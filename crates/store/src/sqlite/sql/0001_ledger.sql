@@ -250,8 +250,9 @@ CREATE TABLE obligation (
     attempts INTEGER NOT NULL,
     last_error TEXT,
     retry_at INTEGER NOT NULL,
-    acknowledged_by TEXT,
-    acknowledged_at INTEGER,
+    settled_by TEXT,
+    settled_at INTEGER,
+    reason TEXT,
     PRIMARY KEY (run, kind, ref)
 ) WITHOUT ROWID;
 CREATE INDEX obligation_open ON obligation (retry_at) WHERE state = 0;
