@@ -119,7 +119,8 @@ async fn pin(inner: &Inner, request: &StartRun) -> Result<(Pattern, Settings), F
     let key = &request.workflow;
     let unknown = || {
         Failure::Refused(
-            Refusal::new(Code::UnknownWorkflow, format!("there is no workflow `{key}`")).hint("stasis workflow list"),
+            Refusal::new(Code::UnknownWorkflow, format!("there is no workflow `{key}`"))
+                .hint("`stasis workflow register FILE` makes one; `stasis workflow list` has those that are there"),
         )
     };
     let workflow = registry.workflows.get(key).ok_or_else(unknown)?;

@@ -261,7 +261,7 @@ fn faults_of_a_tool_stand_at_their_lines() {
     let unknown = faults(&format!("{}{}", stopping("a.b", "a.cc", "never"), stopping("a.c", "a.b", "never")));
     assert_eq!(unknown.len(), 1, "{unknown:?}");
     assert!(unknown[0].starts_with("8 tool[0].on_cancel.tool: `a.cc` is not among the tools"), "{unknown:?}"); // C-13
-    assert!(unknown[0].contains("did you mean `a.c`?"), "{unknown:?}"); // C-13
+    assert!(unknown[0].contains("did you mean `a.c`?"), "{unknown:?}");
     let cycle = format!("{}{}", stopping("a.b", "a.c", "never"), stopping("a.c", "a.b", "never"));
     assert_eq!(faults(&cycle).len(), 2, "{:?}", faults(&cycle));
     assert!(faults(&cycle)[0].starts_with("8 tool[0].on_cancel.tool: `a.c` would in the end be stopped by `a.b`"));

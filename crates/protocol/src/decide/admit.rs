@@ -71,9 +71,8 @@ fn repeat(admit: &Admit, key: KnownKey, run: Box<Run>) -> Decision {
 fn check(admit: &Admit, around: &Around, cx: &Cx<'_>) -> Result<(), Refusal> {
     let key = &admit.pattern.key;
     let Some(workflow) = cx.registry.workflows.get(key) else {
-        return Err(
-            Refusal::new(Code::UnknownWorkflow, format!("there is no workflow `{key}`")).hint("stasis workflow list")
-        );
+        return Err(Refusal::new(Code::UnknownWorkflow, format!("there is no workflow `{key}`"))
+            .hint("`stasis workflow register FILE` makes one; `stasis workflow list` has those that are there"));
     };
     let active = workflow.active();
     if active.is_none_or(|a| a.revision != admit.pattern.revision || a.digest != admit.pattern.digest) {

@@ -192,7 +192,14 @@ fn fits(change: &mut Change, approval: &Approval, decide: &Decide, cx: &Cx<'_>) 
     if !decide.verdict.fits(approval.kind()) {
         let detail =
             format!("a question of kind {} has no answer `{}`", approval.kind().as_str(), decide.verdict.as_str());
-        return Err(Refusal::new(Code::InvalidAnswer, detail));
+        let refusal = Refusal::new(Code::InvalidAnswer, detail);
+        return Err(match approval.kind() {
+            Kind::Settle => refusal.hint(format!(
+                "stasis effect settle {} --happened JSON, --did-not-happen or --give-up, --reason TEXT",
+                approval.call
+            )),
+            Kind::Call | Kind::Gate => refusal.hint("stasis approve, reject or abstain"),
+        });
     }
     if needs_reason(approval, decide.verdict) && decide.reason.is_none() {
         let detail = format!("`{}` needs a reason here", decide.verdict.as_str());

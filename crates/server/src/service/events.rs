@@ -3,10 +3,10 @@
 //! A stream reads the store and nothing else: a hint only shortens the wait, so a reader that missed one is late and never
 //! wrong.
 
-use super::Service;
 use super::failure::unread;
 use super::list;
 use super::problem::{Answer, not_found};
+use super::{Service, invalid};
 use crate::view;
 use api::Event;
 use api::event::{Gap, TailQuery};
@@ -71,7 +71,8 @@ impl Service {
     async fn read_all(&self, by: &Caller, after: Option<&str>) -> Answer<AllEvents> {
         self.reads(by)?;
         let after = after.filter(|after| !after.is_empty());
-        let after = list::cursor(after)?;
+        let after = list::cursor(after)
+            .map_err(|_| invalid("`after`, or the header `Last-Event-ID`: this is no place in this stream"))?;
         Ok(AllEvents { service: self.clone(), by: by.clone(), after, visible: HashMap::new() })
     }
 }

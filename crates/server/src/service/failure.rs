@@ -56,8 +56,20 @@ pub(super) fn told(failure: Failure, by: &Caller) -> Box<Problem> {
             "Whether this was committed is not known; it may stand.",
             "read the run or the approval before you repeat the request",
         ),
-        Failure::Corrupt(why) | Failure::Internal(why) => internal(&why, by.request),
+        Failure::Corrupt(why) => damaged(&why, by),
+        Failure::Internal(why) => internal(&why, by.request),
     }
+}
+
+/// Rows or bodies that are not as they were written. The log has which they are, under the request id.
+fn damaged(what: &dyn std::fmt::Display, by: &Caller) -> Box<Problem> {
+    let mut problem = internal(what, by.request);
+    problem.detail = "What is stored of this is damaged and was left as it is; other runs go on.".to_owned();
+    problem.hint = Some(format!(
+        "`stasis audit verify` says what is damaged; keep a copy, then restore the last backup; the log has request {}",
+        by.request
+    ));
+    problem
 }
 
 /// The faults of a problem; one that has none of its own is a fault itself.
@@ -78,7 +90,7 @@ pub(super) fn unread(error: ReadError, by: &Caller) -> Box<Problem> {
         ReadError::Unavailable { reason } => {
             problem(Code::StoreUnavailable, format!("The store cannot be read now ({reason})."))
         }
-        ReadError::Corrupt(corrupt) => internal(&corrupt, by.request),
+        ReadError::Corrupt(corrupt) => damaged(&corrupt, by),
     }
 }
 

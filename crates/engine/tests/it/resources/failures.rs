@@ -127,7 +127,7 @@ async fn what_a_killed_server_left_running_is_ended_by_the_next_one() {
     let mut stranger = stranger.expect("a process");
     let resources = house.resources.clone();
     let desk = house.desk.reopen(Setting { worker: settings(), resources, ..Setting::default() }).await;
-    eventually("what was left is ended", async || !runs(left.id())).await;
+    eventually("what was left is ended", async || !runs(left.id())).await;
     eventually("it is known to be cold", async || {
         desk.engine.resources().iter().all(|resource| resource.state.as_str() == "cold")
     })
