@@ -451,9 +451,7 @@ impl Engine {
 
     /// Brings a contained resource to a known state; false if it is not contained.
     pub async fn reset_resource(&self, by: &Caller, name: &str) -> Result<bool, Failure> {
-        if !by.principal.rights.has(Right::Admin) {
-            return Err(Failure::refused(Code::NotPermitted, format!("{} lacks the right admin", by.principal.id)));
-        }
+        needs_admin(by)?;
         if !self.resources().iter().any(|resource| resource.name == name) {
             return Err(Failure::refused(Code::NotFound, format!("there is no resource {name}")));
         }
@@ -514,5 +512,13 @@ impl Engine {
             registry::Answer::Changed(changed) => Ok(changed),
             registry::Answer::Registered { created, .. } => Ok(created),
         }
+    }
+}
+
+/// What changes nothing of a run, and so is no command that checks its right itself.
+pub(crate) fn needs_admin(by: &Caller) -> Result<(), Failure> {
+    match by.principal.rights.has(Right::Admin) {
+        true => Ok(()),
+        false => Err(Failure::refused(Code::NotPermitted, format!("{} lacks the right admin", by.principal.id))),
     }
 }

@@ -3,7 +3,7 @@
 //! Owns: reading what is to be verified. What is broken is judged in [`protocol::audit`].
 
 use super::{Audit, AuditState, PublicKey};
-use crate::engine::Engine;
+use crate::engine::{Engine, needs_admin};
 use crate::failure::Failure;
 use protocol::audit::{self, Accepted, Anchored, Break, BreakKind, Evidence, Link};
 use protocol::code::Code;
@@ -223,6 +223,7 @@ impl Engine {
 
     /// Goes on with a ledger that was restored from an old copy. False: it was not.
     pub async fn accept_restored(&self, by: &Caller, reason: &str) -> Result<bool, Failure> {
+        needs_admin(by)?;
         let Some(audit) = &self.inner.audit else { return Ok(false) };
         let reason = reason.trim();
         if reason.is_empty() {

@@ -5,7 +5,7 @@
 
 mod sign;
 
-use crate::engine::Engine;
+use crate::engine::{Engine, needs_admin};
 use crate::failure::Failure;
 use crate::inner::{Inner, fill};
 use base64::Engine as _;
@@ -219,7 +219,8 @@ impl Engine {
     }
 
     /// Sends a message again, from the first attempt on.
-    pub async fn redeliver(&self, message: MessageId) -> Result<Option<Message>, Failure> {
+    pub async fn redeliver(&self, by: &Caller, message: MessageId) -> Result<Option<Message>, Failure> {
+        needs_admin(by)?;
         let message = self.inner.ledger.act_on_message(message, MessageAct::Redeliver).await?;
         self.inner.resend.notify_one();
         Ok(message)

@@ -114,7 +114,11 @@ async fn a_receiver_that_fails_gets_the_same_bytes_again() {
     assert!(seen.iter().all(|(headers, body)| verifies(&hook, headers, body))); // I-34
     assert!(seen.iter().all(|(headers, _)| headers["webhook-id"] == seen[0].0["webhook-id"]));
     // It is sent again when somebody asks for it.
-    desk.engine.redeliver(only().await.id).await.expect("asked").expect("a message");
+    let mut nobody = local();
+    nobody.principal.rights = protocol::principal::Rights::none();
+    assert!(desk.engine.redeliver(&nobody, only().await.id).await.is_err());
+    assert!(desk.engine.accept_restored(&nobody, "why").await.is_err());
+    desk.engine.redeliver(&local(), only().await.id).await.expect("asked").expect("a message");
     eventually("it comes again", async || receiver.seen().len() == 4).await; // I-34
     assert_eq!(receiver.seen()[3].1, seen[0].1);
 }

@@ -61,7 +61,7 @@ impl Service {
         // Whose it is has to be known before anything is done about it.
         let known = self.engine.message(message).await.map_err(|failure| told(failure, by))?;
         known.filter(|known| known.webhook == id).ok_or_else(not_found)?;
-        let sent = self.engine.redeliver(message).await.map_err(|failure| told(failure, by))?;
+        let sent = self.engine.redeliver(by, message).await.map_err(|failure| told(failure, by))?;
         sent.as_ref().map(draw_message).ok_or_else(not_found)
     }
 
