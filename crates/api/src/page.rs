@@ -11,6 +11,16 @@ use utoipa::ToSchema;
 pub struct Page<T> {
     pub items: Vec<T>,
     pub next_cursor: Option<String>,
+    /// How many rows of this page cannot be read and are not among the items; absent where all can. `stasis audit verify`
+    /// names them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unreadable: u64,
+}
+
+// serde hands it over by reference.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+fn is_zero(n: &u64) -> bool {
+    *n == 0
 }
 
 /// A stretch of something that grows, in order. Asking again with `after = next_after` goes on where this ends.
@@ -24,7 +34,7 @@ pub struct Tail<T> {
 impl<T> Page<T> {
     /// A list that fits one page.
     pub fn whole(items: Vec<T>) -> Page<T> {
-        Page { items, next_cursor: None }
+        Page { items, next_cursor: None, unreadable: 0 }
     }
 }
 

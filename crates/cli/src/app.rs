@@ -109,6 +109,16 @@ impl App {
         let _ = self.on.set(run);
     }
 
+    /// Names the run that this command worked on, where no answer came: whatever became of it, it is found by its id.
+    pub(crate) fn with_its_run(&self, failure: Failure) -> Failure {
+        match self.on.get().or_else(|| self.run.get()) {
+            Some(run) if failure.unanswered => {
+                failure.hint(format!("{run} may be there and go on: `stasis run show {run}` once the server is back"))
+            }
+            _ => failure,
+        }
+    }
+
     /// What an interrupt is about to do, said at once: closing takes as long as the call in flight.
     pub(crate) fn say_interrupted(&self) {
         match (self.on.get(), self.behind()) {

@@ -3,6 +3,7 @@
 use crate::clock;
 use crate::door::Door;
 use crate::failure::Failure;
+use crate::output::Out;
 use api::approval::{ApprovalQuery, Order};
 use api::job::JobQuery;
 use api::run::{Outcome, Until};
@@ -10,27 +11,40 @@ use api::{Approval, Run};
 use protocol::id::RunId;
 use std::time::Duration;
 
+/// How long a wait goes on without a word.
+const SILENCE: Duration = Duration::from_secs(3);
 /// One long poll; the server's own bound is 55 s (runs.md section 20).
 const POLL: Duration = Duration::from_secs(50);
 /// A run has at most 256 open waits, so one page holds its approvals, and another its jobs.
 const OPEN_WAITS: u32 = 256;
 
 /// Waits until the run stops or ends, `limit` at most. The run as it then is, and whether it got there.
+///
+/// Whoever waits longer than [`SILENCE`] is told what for, and again when that has changed.
 pub(crate) async fn wait(
+    out: &Out,
     door: &Door,
     id: RunId,
     until: Until,
     limit: Option<Duration>,
 ) -> Result<(Run, bool), Failure> {
     let start = clock::instant();
+    let mut told = String::new();
+    let mut patience = SILENCE;
     loop {
-        let poll = limit.map_or(POLL, |limit| clock::left(start, limit).min(POLL));
+        let poll = limit.map_or(patience, |limit| clock::left(start, limit).min(patience));
         if let Some(run) = door.client.wait(id, until, poll).await? {
             return Ok((run, true));
         }
         if limit.is_some_and(|limit| clock::left(start, limit).is_zero()) {
             return Ok((door.client.run(id).await?, false));
         }
+        let explain = door.client.explain(id).await?;
+        if explain.why != told {
+            out.say(&format!("{id} is {}: {}", explain.status, explain.why));
+            told = explain.why;
+        }
+        patience = POLL;
     }
 }
 

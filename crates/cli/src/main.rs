@@ -59,7 +59,7 @@ async fn carry_out(app: &App, command: args::Command) -> Result<Exit, Failure> {
         }
     };
     app.close().await;
-    done
+    done.map_err(|failure| app.with_its_run(failure))
 }
 
 fn report(failure: &Failure, json: bool) -> ExitCode {

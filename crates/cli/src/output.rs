@@ -58,11 +58,14 @@ impl Out {
                 if let Some(cursor) = &page.next_cursor {
                     self.say(&format!("more: --cursor {cursor}"));
                 }
-                Ok(())
             }
-            Format::Json => write(&line(page)),
-            Format::Ndjson => write(&page.items.iter().map(line).collect::<String>()),
+            Format::Json => write(&line(page))?,
+            Format::Ndjson => write(&page.items.iter().map(line).collect::<String>())?,
         }
+        if page.unreadable > 0 {
+            self.warn_of_unreadable(page.unreadable);
+        }
+        Ok(())
     }
 
     /// A list that grows at one end.
@@ -85,6 +88,13 @@ impl Out {
     /// Text that is a result whatever the form (completions, an example file).
     pub(crate) fn text(&self, text: &str) -> Result<(), Failure> {
         write(text)
+    }
+
+    /// What is missing from a page is said with `--quiet` too: a list that looks whole and is not misleads.
+    fn warn_of_unreadable(&self, rows: u64) {
+        let what = if rows == 1 { "a row of this page cannot be read" } else { "rows of this page cannot be read" };
+        let count = if rows == 1 { String::new() } else { format!("{rows} ") };
+        let _ = writeln!(io::stderr(), "warning: {count}{what}; `stasis audit verify` names what is damaged");
     }
 
     /// Progress, to stderr.

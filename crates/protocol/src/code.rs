@@ -201,6 +201,7 @@ codes! {
     InputUnreadable "input_unreadable";
     StoreAbsent "store_absent";
     StoreLocked "store_locked" retry;
+    AddressInUse "address_in_use" retry;
     StoreDamaged "store_damaged";
     StoreTooNew "store_too_new";
     ImageUnavailable "image_unavailable" 503;

@@ -132,7 +132,7 @@ pub(crate) async fn approval(app: &App, verb: &ApprovalVerb) -> Result<Exit, Fai
 pub(crate) async fn decided(app: &App, door: &Door, approval: Approval, wait: bool) -> Result<Exit, Failure> {
     app.works_on(approval.run);
     let run = if door.carries(&app.globals, wait) && approval.status != ApprovalStatus::Pending {
-        carry::wait(door, approval.run, Until::Stopped, None).await?.0
+        carry::wait(&app.out, door, approval.run, Until::Stopped, None).await?.0
     } else {
         door.client.run(approval.run).await?
     };

@@ -63,7 +63,7 @@ pub(crate) async fn job(app: &App, verb: &Verb) -> Result<Exit, Failure> {
 async fn ended(app: &App, door: &crate::door::Door, job: Job, wait: bool) -> Result<(), Failure> {
     app.works_on(job.run);
     if door.carries(&app.globals, wait) {
-        let run = carry::wait(door, job.run, Until::Stopped, None).await?.0;
+        let run = carry::wait(&app.out, door, job.run, Until::Stopped, None).await?.0;
         app.out.say(render::run::brief(&run, now()).trim_end());
     }
     app.out.object(&job, render::lists::job)

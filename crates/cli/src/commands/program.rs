@@ -33,7 +33,7 @@ pub(crate) async fn run(app: &App, file: &Path, argument: Option<&str>) -> Resul
     let run = match terminal {
         _ if app.globals.no_run => run,
         Some(terminal) => interactive::carry(app, &door, run, terminal).await?,
-        None => carry::wait(&door, run.id, Until::Stopped, None).await?.0,
+        None => carry::wait(&app.out, &door, run.id, Until::Stopped, None).await?.0,
     };
     runs::concluded(app, &door, run, None).await
 }

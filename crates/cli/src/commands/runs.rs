@@ -94,8 +94,11 @@ async fn begin(app: &App, start: &Start) -> Result<Exit, Failure> {
 async fn started(app: &App, door: &Door, run: Run, wait: bool) -> Result<Exit, Failure> {
     let created = run.created;
     app.works_on(run.id);
-    let run =
-        if door.carries(&app.globals, wait) { carry::wait(door, run.id, Until::Stopped, None).await?.0 } else { run };
+    let run = if door.carries(&app.globals, wait) {
+        carry::wait(&app.out, door, run.id, Until::Stopped, None).await?.0
+    } else {
+        run
+    };
     if wait {
         return concluded(app, door, run, None).await;
     }
@@ -164,7 +167,7 @@ async fn all_calls(door: &Door, id: RunId) -> Result<Vec<Call>, Failure> {
 async fn wait_for(app: &App, wait: &Wait) -> Result<Exit, Failure> {
     let door = app.open(Need::Carry { hot: false }).await?;
     app.works_on(wait.run);
-    let (run, there) = carry::wait(&door, wait.run, wait.until, wait.timeout).await?;
+    let (run, there) = carry::wait(&app.out, &door, wait.run, wait.until, wait.timeout).await?;
     if !there {
         app.out.say(&format!("{} is {} after the time that was given", run.id, run.status));
     }
@@ -177,7 +180,7 @@ async fn cancel(app: &App, id: RunId) -> Result<Exit, Failure> {
     let mut run = door.client.cancel(id, &ActionRequest { reason: app.reason() }).await?;
     if run.status.is_stopping() && door.carries(&app.globals, false) {
         let changed = run.changed;
-        run = Run { changed, ..carry::wait(&door, id, Until::Stopped, None).await?.0 };
+        run = Run { changed, ..carry::wait(&app.out, &door, id, Until::Stopped, None).await?.0 };
     }
     app.out.object(&run, |run| render::run::brief(run, now()))?;
     Ok(Exit::Fine)
@@ -190,7 +193,7 @@ async fn resume(app: &App, id: RunId) -> Result<Exit, Failure> {
     let mut run = door.client.resume(id, &ActionRequest { reason: app.reason() }).await?;
     if door.carries(&app.globals, false) {
         let changed = run.changed;
-        run = Run { changed, ..carry::wait(&door, id, Until::Stopped, None).await?.0 };
+        run = Run { changed, ..carry::wait(&app.out, &door, id, Until::Stopped, None).await?.0 };
     }
     app.out.object(&run, |run| render::run::brief(run, now()))?;
     Ok(Exit::Fine)

@@ -35,6 +35,12 @@ fn one_damaged_body_takes_no_other_with_it() {
     let listed = home.json(0, &["approvals"]);
     let ids: Vec<&str> = listed["items"].as_array().expect("a list").iter().map(|item| text(item, "/id")).collect();
     assert_eq!(ids, [sound.as_str()]);
+    assert_eq!(listed["unreadable"], 1); // I-37
+    let table = home.stasis(&["approvals", "--output", "table", "--quiet"]);
+    assert_eq!(
+        table.stderr,
+        "warning: a row of this page cannot be read; `stasis audit verify` names what is damaged\n"
+    );
     assert_eq!(home.json(0, &["run", "list"])["items"].as_array().map(Vec::len), Some(2));
     assert_eq!(text(&home.problem(1, &["approval", "show", &damaged]), "/code"), "internal");
     assert_eq!(text(&home.json(0, &["approve", &sound]), "/run/status"), "done");

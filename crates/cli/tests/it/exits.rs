@@ -52,6 +52,9 @@ fn a_signal_brings_its_run_on_and_is_sent_once() {
     let home = Home::new();
     home.write("waits.py", "result = stasis.signal(\"paid\")\n");
     let run = text(&home.json(3, &["run", "waits.py"]), "/run/id").to_owned();
+    let slip = home.stasis(&["signal", &run, "payed", "--no-run"]);
+    assert_eq!(slip.code, 0);
+    assert_eq!(slip.stderr, "nobody waits for `payed` yet, and the run keeps it; it waits for `paid` now\n");
     let send = ["signal", &run, "paid", "--payload", r#"{"amount":5}"#, "--id", "payment-77"];
     let sent = home.json(0, &send); // I-8
     assert_eq!((text(&sent, "/state"), text(&sent, "/id"), &sent["changed"]), ("taken", "payment-77", &true.into()));

@@ -42,6 +42,29 @@ fn an_interrupted_command_exits_130_and_leaves_the_run() {
 }
 
 #[test]
+fn a_server_that_dies_under_a_command_does_not_take_the_name_of_its_run_along() {
+    let home = Home::new();
+    home.write("asks.py", ASKS);
+    let server = crate::servers::Server::start(&home, &["dev"]);
+    let words = ["run", "asks.py"];
+    let waiting =
+        home.command(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts");
+    crate::servers::until("the question is asked", || {
+        home.json(0, &["approvals"])["items"].as_array().is_some_and(|items| items.len() == 1)
+    });
+    server.signal("-KILL");
+    drop(server);
+    let told = said(waiting, &words);
+    assert_eq!((told.code, text(&told.told(), "/code")), (1, "server_unreachable")); // I-16
+    let runs = home.json(0, &["run", "list"]);
+    let run = text(&runs, "/items/0/id");
+    assert_eq!(
+        text(&told.told(), "/hint"),
+        format!("{run} may be there and go on: `stasis run show {run}` once the server is back")
+    );
+}
+
+#[test]
 fn a_process_killed_in_a_hot_wait_loses_nothing_and_what_is_replayed_is_not_printed_twice() {
     let home = Home::new();
     home.write("asks.py", ASKS);

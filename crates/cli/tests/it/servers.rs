@@ -113,6 +113,34 @@ fn commands_use_the_process_that_has_the_directory_open() {
 }
 
 #[test]
+fn a_command_that_waits_for_long_says_for_what() {
+    let home = Home::new();
+    home.write("asks.py", ASKS);
+    let server = Server::start(&home, &["dev"]);
+    let mut waiting = home.command(&["run", "asks.py"]).stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut said = String::new();
+    BufReader::new(waiting.stderr.take().expect("stderr is a pipe")).read_line(&mut said).unwrap();
+    let run = text(&home.json(0, &["run", "list"]), "/items/0/id").to_owned();
+    let what = "A worker holds it while it waits for an approval of Go on?.";
+    assert_eq!(said, format!("{run} is running: {what}\n")); // I-16
+    home.json(0, &["approve", text(&home.json(0, &["approvals"]), "/items/0/id")]);
+    assert_eq!(waiting.wait().unwrap().code(), Some(0)); // I-2
+    assert_eq!(server.end(), 0);
+}
+
+#[test]
+fn an_address_that_is_taken_is_told_as_that() {
+    let home = Home::new();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    for words in [["dev", "--listen"], ["serve", "--listen"]] {
+        let told = home.problem(1, &[words[0], words[1], &address.to_string()]);
+        assert_eq!(text(&told, "/code"), "address_in_use"); // I-47
+        assert!(text(&told, "/hint").contains(&format!("port {}", address.port())), "{told}");
+    }
+}
+
+#[test]
 fn serve_keeps_its_store_where_the_configuration_says_and_ends_cleanly() {
     let home = Home::new();
     home.write("stasis.toml", "[store]\nurl = \"sqlite:ledger.db\"\n");

@@ -6,7 +6,7 @@
 use super::body::summary;
 use super::layout::View;
 use super::text::{brief, shown};
-use super::widgets::{ago, countdown, standing};
+use super::widgets::{ago, countdown, standing, unreadable};
 use api::approval::{ApprovalKind, ApprovalQuery, ApprovalStatus, Order, Rule};
 use api::{Approval, Page};
 use maud::{Markup, html};
@@ -77,6 +77,7 @@ pub(super) fn inbox(view: &View, filter: &Filter, page: &Page<Approval>) -> Mark
             (filters(filter))
         }
         section #list data-live="swap" aria-label="Approvals" {
+            (unreadable(page.unreadable))
             @if page.items.is_empty() {
                 (empty(filter))
             } @else {

@@ -6,7 +6,7 @@ use super::body::readable;
 use super::forms::encoded;
 use super::layout::{Tone, View, notice};
 use super::text::{brief, shown};
-use super::widgets::{Hue, ago, countdown, digest, fact, run_status, span, stamp, state, words};
+use super::widgets::{Hue, ago, countdown, digest, fact, run_status, span, stamp, state, unreadable, words};
 use api::job::{Job, JobAgent, JobQuery, JobState, LateReport};
 use api::{Page, Run};
 use maud::{Markup, html};
@@ -36,6 +36,7 @@ pub(super) fn list(view: &View, query: &JobQuery, page: &Page<Job>) -> Markup {
             (filters(query))
         }
         section #list data-live="swap" data-every="3" aria-label="Jobs" {
+            (unreadable(page.unreadable))
             @if page.items.is_empty() {
                 div.empty {
                     @if *query == JobQuery::default() {

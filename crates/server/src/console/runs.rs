@@ -3,7 +3,7 @@
 use super::forms::encoded;
 use super::layout::View;
 use super::text::{brief, shown};
-use super::widgets::{ago, countdown, run_status, words};
+use super::widgets::{ago, countdown, run_status, unreadable, words};
 use api::run::{CallOutcome, RunQuery, WaitingFor};
 use api::{Page, Run};
 use maud::{Markup, html};
@@ -36,6 +36,7 @@ pub(super) fn list(view: &View, query: &RunQuery, page: &Page<Run>) -> Markup {
             (filters(query))
         }
         section #list data-live="swap" aria-label="Runs" {
+            (unreadable(page.unreadable))
             @if page.items.is_empty() {
                 div.empty {
                     @if *query == RunQuery::default() {

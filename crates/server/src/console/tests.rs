@@ -78,12 +78,12 @@ fn approval_page(approval: &Approval, draft: &Draft, notice: Option<&Markup>) ->
 
 fn inbox(items: Vec<Approval>) -> Markup {
     let filter = Filter::of(&ApprovalQuery::default());
-    let list = Page { items, next_cursor: Some(EVIL.into()) };
+    let list = Page { items, next_cursor: Some(EVIL.into()), unreadable: 1 };
     page(&samples::view(), Section::Approvals, "Approvals", &approvals::inbox(&samples::view(), &filter, &list))
 }
 
 fn run_list(items: Vec<Run>) -> Markup {
-    let list = Page { items, next_cursor: Some(EVIL.into()) };
+    let list = Page { items, next_cursor: Some(EVIL.into()), unreadable: 1 };
     let query = RunQuery { workflow: Some(EVIL.into()), ..RunQuery::default() };
     page(&samples::view(), Section::Runs, "Runs", &runs::list(&samples::view(), &query, &list))
 }

@@ -189,6 +189,18 @@ pub(super) fn span_fine(span: Duration) -> String {
     }
 }
 
+/// Says that a list is not whole.
+pub(super) fn unreadable(rows: u64) -> Markup {
+    html! {
+        @if rows > 0 {
+            p.notice.bad {
+                @if rows == 1 { "A row of this list cannot be read; " } @else { (rows) " rows of this list cannot be read; " }
+                code { "stasis audit verify" } " names what is damaged."
+            }
+        }
+    }
+}
+
 /// A digest, short to read and whole in its title and when copied.
 pub(super) fn digest(digest: Digest) -> Markup {
     let text = digest.to_string();

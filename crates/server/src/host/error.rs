@@ -59,7 +59,9 @@ impl StartError {
             StartError::Folder { .. } => Code::StoreUnavailable,
             StartError::Image { .. } => Code::ImageUnavailable,
             StartError::Restored { .. } => Code::StoreUnavailable,
-            StartError::Listen { .. } | StartError::Engine(_) => Code::Internal,
+            StartError::Listen { error, .. } if error.kind() == std::io::ErrorKind::AddrInUse => Code::AddressInUse,
+            StartError::Listen { .. } => Code::ConfigInvalid,
+            StartError::Engine(_) => Code::Internal,
             StartError::Apply(engine::Failure::Refused(refusal)) => refusal.code,
             StartError::Apply(_) => Code::StoreUnavailable,
         }

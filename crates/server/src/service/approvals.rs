@@ -1,7 +1,7 @@
 //! The verbs of approvals (I-25 to I-27, I-30).
 
 use super::failure::{told, unread};
-use super::list;
+use super::list::{self, Filling};
 use super::problem::{Answer, not_found, problem};
 use super::runs::unknown;
 use super::turn::Turn;
@@ -42,21 +42,19 @@ impl Service {
             },
         };
         let mine = query.mine == Some(true);
-        let mut items = Vec::new();
+        let mut filling = Filling::new();
         for _ in 0..LOOKS {
-            let Some(here) = turn.filter(|_| items.len() < limit) else { break };
+            let Some(here) = turn.filter(|_| filling.len() < limit) else { break };
             filter.kinds = here.kinds();
-            let page = self.engine.ledger().approvals(filter.clone(), here.after, limit - items.len()).await;
+            let page = self.engine.ledger().approvals(filter.clone(), here.after, limit - filling.len()).await;
             let page = page.map_err(|error| unread(error, by))?;
             for found in page.items.iter().filter(|found| !mine || may_decide(by, found)) {
-                list::keep(&mut items, self.draw_approval(by, &found.approval, &found.run.pattern.key).await)?;
+                filling.keep(self.draw_approval(by, &found.approval, &found.run.pattern.key).await)?;
             }
-            for fault in &page.faults {
-                tracing::error!(%fault, "a row of a list cannot be read");
-            }
+            filling.lost(&page.faults);
             turn = here.then(page.next);
         }
-        Ok(Page { items, next_cursor: turn.map(Turn::cursor) })
+        Ok(filling.page(turn.map(Turn::cursor)))
     }
 
     pub async fn approval(&self, by: &Caller, id: ApprovalId) -> Answer<Approval> {

@@ -2,7 +2,7 @@
 
 use super::Service;
 use super::failure::unread;
-use super::list;
+use super::list::{self, Filling};
 use super::problem::Answer;
 use super::reading::Bodies;
 use crate::view;
@@ -20,19 +20,17 @@ impl Service {
         let ambiguous = query.state == Some(CallState::Ambiguous);
         let page =
             self.engine.ledger().effects(ambiguous, None, after, limit).await.map_err(|error| unread(error, by))?;
-        let mut items = Vec::new();
+        let mut filling = Filling::new();
         for found in page.items {
             let state = view::call::state(&found.call);
             let foreign = found.run.namespace != by.principal.namespace;
             if foreign || query.state.is_some_and(|wanted| wanted != state) {
                 continue;
             }
-            list::keep(&mut items, self.effect(by, &found).await)?;
+            filling.keep(self.effect(by, &found).await)?;
         }
-        for fault in &page.faults {
-            tracing::error!(%fault, "a row of a list cannot be read");
-        }
-        Ok(Page { items, next_cursor: page.next.map(|next| next.to_string()) })
+        filling.lost(&page.faults);
+        Ok(filling.page(page.next))
     }
 
     async fn effect(&self, by: &Caller, found: &CallOf) -> Answer<EffectItem> {

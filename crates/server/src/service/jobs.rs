@@ -2,7 +2,7 @@
 
 use super::Service;
 use super::failure::{told, unread};
-use super::list;
+use super::list::{self, Filling};
 use super::problem::{Answer, not_found, problem};
 use crate::view;
 use api::Json;
@@ -30,11 +30,12 @@ impl Service {
             open: query.open.unwrap_or_default(),
         };
         let page = self.engine.ledger().jobs(filter, after, limit).await.map_err(|error| unread(error, by))?;
-        for fault in &page.faults {
-            tracing::error!(%fault, "a row of a list cannot be read");
+        let mut filling = Filling::new();
+        for of in &page.items {
+            filling.keep(Ok(view::job::job(&of.job, view::job::Bodies::default(), None)))?;
         }
-        let items = page.items.iter().map(|of| view::job::job(&of.job, view::job::Bodies::default(), None));
-        Ok(Page { items: items.collect(), next_cursor: page.next.map(|next| next.to_string()) })
+        filling.lost(&page.faults);
+        Ok(filling.page(page.next))
     }
 
     /// One job of the caller's namespace.

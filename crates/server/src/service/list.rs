@@ -30,15 +30,45 @@ fn limit_within(asked: Option<u32>, usual: u32, most: u32) -> Answer<usize> {
     }
 }
 
-/// Puts a drawn item into a page. A damaged one is left out, since it takes no other with it; its cause is in the
+/// A page as it fills. A damaged row is counted and left out, since it takes no other with it; its cause is in the
 /// log, and asked for alone it says that something is wrong.
-pub(super) fn keep<T>(items: &mut Vec<T>, drawn: Answer<T>) -> Answer<()> {
-    match drawn {
-        Ok(item) => items.push(item),
-        Err(problem) if problem.is(Code::Internal) => {}
-        Err(problem) => return Err(problem),
+pub(super) struct Filling<T> {
+    items: Vec<T>,
+    unreadable: u64,
+}
+
+impl<T> Filling<T> {
+    pub(super) fn new() -> Filling<T> {
+        Filling { items: Vec::new(), unreadable: 0 }
     }
-    Ok(())
+
+    pub(super) fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// Puts a drawn item into the page.
+    pub(super) fn keep(&mut self, drawn: Answer<T>) -> Answer<()> {
+        match drawn {
+            Ok(item) => self.items.push(item),
+            Err(problem) if problem.is(Code::Internal) => self.unreadable += 1,
+            Err(problem) => return Err(problem),
+        }
+        Ok(())
+    }
+
+    /// Counts the rows that the store could not read.
+    pub(super) fn lost(&mut self, faults: &[store::Corrupt]) {
+        for fault in faults {
+            tracing::error!(%fault, "a row of a list cannot be read");
+        }
+        self.unreadable += faults.len() as u64;
+    }
+
+    /// The page, and where the list goes on.
+    pub(super) fn page(self, next: Option<impl ToString>) -> Page<T> {
+        let next_cursor = next.map(|next| next.to_string());
+        Page { items: self.items, next_cursor, unreadable: self.unreadable }
+    }
 }
 
 /// The store's cursor in a text.
@@ -72,7 +102,7 @@ pub(super) fn page_of<T>(
     let more = items.len() > start + limit;
     let items: Vec<T> = items.into_iter().skip(start).take(limit).collect();
     let next_cursor = items.last().filter(|_| more).map(key);
-    Ok(Page { items, next_cursor })
+    Ok(Page { items, next_cursor, unreadable: 0 })
 }
 
 /// A stretch in order, with the place to go on from.

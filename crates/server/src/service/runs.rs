@@ -1,7 +1,7 @@
 //! The verbs of runs (I-21 to I-24).
 
 use super::failure::{told, unread};
-use super::list;
+use super::list::{self, Filling};
 use super::problem::{Answer, not_found, problem};
 use super::read::Read;
 use super::reading;
@@ -73,14 +73,12 @@ impl Service {
         let (limit, after) = (list::limit(query.limit)?, list::cursor(query.cursor.as_deref())?);
         let Some(filter) = filter(by, query)? else { return Ok(Page::whole(Vec::new())) };
         let page = self.engine.ledger().runs(filter, after, limit).await.map_err(|error| unread(error, by))?;
-        let mut items = Vec::with_capacity(page.items.len());
+        let mut filling = Filling::new();
         for row in &page.items {
-            list::keep(&mut items, self.whole(by, row.id).await.map(|whole| self.draw(&whole)))?;
+            filling.keep(self.whole(by, row.id).await.map(|whole| self.draw(&whole)))?;
         }
-        for fault in &page.faults {
-            tracing::error!(%fault, "a row of a list cannot be read");
-        }
-        Ok(Page { items, next_cursor: page.next.map(|next| next.to_string()) })
+        filling.lost(&page.faults);
+        Ok(filling.page(page.next))
     }
 
     /// Waits until the run is there; `None` when the time is over first.
@@ -163,7 +161,7 @@ impl Service {
             let receipt = receipts.get(&row.identity.text(id)).copied();
             items.push(self.draw_call(by, row, receipt, bodies).await?);
         }
-        Ok(Page { items, next_cursor: page.next_cursor })
+        Ok(Page { items, next_cursor: page.next_cursor, unreadable: page.unreadable })
     }
 
     /// Lines that the program printed.

@@ -1,7 +1,7 @@
 //! Webhooks and their messages (I-34), each of the caller's namespace.
 
 use super::failure::told;
-use super::list;
+use super::list::{self, Filling};
 use super::problem::{Answer, not_found};
 use super::{Service, invalid};
 use api::page::{ListQuery, Page};
@@ -51,8 +51,12 @@ impl Service {
         let limit = list::limit(query.limit)?;
         let after = list::cursor(query.cursor.as_deref())?;
         let page = self.engine.messages(id, after, limit).await.map_err(|failure| told(failure, by))?;
-        let next_cursor = page.next.map(|next| next.to_string());
-        Ok(Page { items: page.items.iter().map(draw_message).collect(), next_cursor })
+        let mut filling = Filling::new();
+        for message in &page.items {
+            filling.keep(Ok(draw_message(message)))?;
+        }
+        filling.lost(&page.faults);
+        Ok(filling.page(page.next))
     }
 
     /// Sends a message again.
