@@ -349,6 +349,23 @@ pub struct ActionRequest {
     pub reason: Option<String>,
 }
 
+/// Body of `fork`.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ForkRequest {
+    /// The number of an event of the run: what had ended by then is taken over.
+    pub seq: u32,
+    /// The id of the new run, which is the idempotency key too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub id: Option<RunId>,
+    /// Those of the other run if they are left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub labels: Option<BTreeMap<String, String>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<u8>,
+}
+
 /// Body of `attest`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

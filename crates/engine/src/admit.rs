@@ -56,6 +56,7 @@ pub(crate) async fn start(inner: &Inner, by: Caller, request: StartRun) -> Resul
         queue: &queue,
         priority,
         deadline: request.deadline,
+        forked_from: None,
     }
     .digest();
     let idempotency_key = request.idempotency_key.clone().or(request.run.map(|run| run.to_string()));
@@ -66,9 +67,7 @@ pub(crate) async fn start(inner: &Inner, by: Caller, request: StartRun) -> Resul
         return Err(Failure::refused(Code::UnknownQueue, format!("there is no queue `{queue}`")));
     }
     let (pattern, settings) = pin(inner, &request).await?;
-    // C-55: whoever runs the own program on the own data directory answers it alone, a server beside it or not.
-    let own = by.method == Method::Cli && by.principal.id == Principal::LOCAL;
-    let settings = Settings { separate_requester: inner.separate_requester && !own, ..settings };
+    let settings = Settings { separate_requester: separates(inner, &by), ..settings };
     let admit = Admit {
         by,
         run: request.run.unwrap_or_else(|| inner.ids().mint()),
@@ -86,6 +85,7 @@ pub(crate) async fn start(inner: &Inner, by: Caller, request: StartRun) -> Resul
         deadline: request.deadline,
         labels: request.labels,
         retry_of: request.retry_of,
+        fork: None,
         max_queued: inner.settings.max_queued,
         taker: inner.crew.taker(inner),
     };
@@ -98,8 +98,14 @@ pub(crate) async fn start(inner: &Inner, by: Caller, request: StartRun) -> Resul
     }
 }
 
+/// C-55: whoever runs the own program on the own data directory answers it alone, a server beside it or not.
+pub(crate) fn separates(inner: &Inner, by: &Caller) -> bool {
+    let own = by.method == Method::Cli && by.principal.id == Principal::LOCAL;
+    inner.separate_requester && !own
+}
+
 /// A repeat is answered with the earlier run before anything is evaluated again.
-async fn known(
+pub(crate) async fn known(
     inner: &Inner,
     by: &Caller,
     key: Option<&str>,
@@ -139,6 +145,22 @@ async fn pin(inner: &Inner, request: &StartRun) -> Result<(Pattern, Settings), F
             let resume = pattern.manifest.resume;
             Ok((pattern.clone(), Settings { max_calls, not_after, resume, ..workflow.settings }))
         }
+        Err(PinError::Unavailable(why)) => Err(cannot_run(inner, pattern, &why)),
+        Err(PinError::Unread(reason)) => Err(store::ReadError::Unavailable { reason }.into()),
+    }
+}
+
+/// Whether the very pattern that another run is pinned to is registered and can run here.
+pub(crate) async fn runs_here(inner: &Inner, pinned: &PatternRef) -> Result<(), Failure> {
+    let registry = inner.ledger.registry();
+    let of_key = registry.workflows.get(&pinned.key);
+    let pattern = of_key.and_then(|workflow| workflow.patterns.get(&pinned.revision));
+    let Some(pattern) = pattern.filter(|pattern| pattern.digest == pinned.digest) else {
+        let detail = format!("`{}` has no revision {} any more", pinned.key, pinned.revision);
+        return Err(Failure::refused(Code::RevisionNotActive, detail));
+    };
+    match pinned::load(inner, pattern).await {
+        Ok(_) => Ok(()),
         Err(PinError::Unavailable(why)) => Err(cannot_run(inner, pattern, &why)),
         Err(PinError::Unread(reason)) => Err(store::ReadError::Unavailable { reason }.into()),
     }

@@ -8,6 +8,7 @@ use crate::audit::{self, Audit, AuditConfig};
 use crate::broker::Unasked;
 use crate::config::{self, Config};
 use crate::failure::Failure;
+use crate::fork::{self, ForkRun};
 use crate::inner::{Inner, Kept};
 use crate::migrate::Migrators;
 use crate::register::{self, RegisterScript, Registered};
@@ -307,6 +308,13 @@ impl Engine {
 
     pub async fn start_run(&self, by: Caller, request: StartRun) -> Result<Started, Failure> {
         let started = admit::start(&self.inner, by, request).await?;
+        worker::adopt(&self.inner, &started.run);
+        Ok(started)
+    }
+
+    /// Begins a run with what another one had come to at an event.
+    pub async fn fork_run(&self, by: Caller, request: ForkRun) -> Result<Started, Failure> {
+        let started = fork::fork(&self.inner, by, request).await?;
         worker::adopt(&self.inner, &started.run);
         Ok(started)
     }

@@ -7,6 +7,7 @@ use crate::able::Able;
 use crate::approval::{Method, Verdict};
 use crate::call::Outcome;
 use crate::digest::Digest;
+use crate::fork::Fork;
 use crate::id::{ApprovalId, CallId, JobId, RequestId, RunId, WaitId, WorkerId};
 use crate::job::{self, Job};
 use crate::journal::Entry;
@@ -15,7 +16,7 @@ use crate::obligation;
 use crate::policy::{Obligation, Strength};
 use crate::principal::Principal;
 use crate::rows::NewBody;
-use crate::run::{Charge, Failure, Head, Kind, PatternRef, Run, Settings, Snapshot, Status, WaitMode};
+use crate::run::{Charge, Failure, Forked, Head, Kind, PatternRef, Run, Settings, Snapshot, Status, WaitMode};
 use crate::signal::{Awaited, Signal, To};
 use crate::time::Time;
 use crate::wait::Owner;
@@ -125,6 +126,8 @@ pub struct Admit {
     pub deadline: Option<Time>,
     pub labels: BTreeMap<String, String>,
     pub retry_of: Option<RunId>,
+    /// What it takes over of another run.
+    pub fork: Option<Box<Fork>>,
     /// Most runs that may wait in the queue; none is no bound.
     pub max_queued: Option<u64>,
     pub taker: Option<Taker>,
@@ -141,6 +144,7 @@ pub struct Request<'a> {
     pub queue: &'a str,
     pub priority: u8,
     pub deadline: Option<Time>,
+    pub forked_from: Option<Forked>,
 }
 
 impl Request<'_> {
@@ -155,10 +159,14 @@ impl Request<'_> {
             queue: &'a str,
             priority: u8,
             deadline: Option<Time>,
+            // Left out of what is no fork, whose digests are as they were before there were forks.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            forked_from: Option<(RunId, u32)>,
         }
-        let Request { workflow, revision, input, session, queue, priority, deadline } = *self;
+        let Request { workflow, revision, input, session, queue, priority, deadline, forked_from } = *self;
         let schema = "stasis.admission.v1";
-        Digest::record(&Record { schema, workflow, revision, input, session, queue, priority, deadline })
+        let forked_from = forked_from.map(|forked| (forked.run, forked.seq));
+        Digest::record(&Record { schema, workflow, revision, input, session, queue, priority, deadline, forked_from })
     }
 }
 

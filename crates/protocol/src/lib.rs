@@ -20,6 +20,7 @@ pub mod digest;
 pub mod event;
 mod fault;
 pub mod fields;
+pub mod fork;
 pub mod id;
 pub mod job;
 pub mod journal;

@@ -12,7 +12,7 @@ use crate::job::{
 use crate::json::Json;
 use crate::operate::{DoctorReport, Guest, NewToken, Queue, Ready, Resource, Token};
 use crate::page::{ListQuery, Page, Tail};
-use crate::run::{ActionRequest, AttestRequest, Run, RunQuery, StartRun, Until, WaitQuery};
+use crate::run::{ActionRequest, AttestRequest, ForkRequest, Run, RunQuery, StartRun, Until, WaitQuery};
 use crate::signal::{Signal, SignalRequest};
 use crate::webhook::{Message, NewWebhook, Webhook};
 use crate::workflow::{ActivateRequest, Pattern, RegisterWorkflow, Registered, Tool, Workflow};
@@ -117,6 +117,11 @@ impl Client {
 
     pub async fn resume(&self, id: RunId, request: &ActionRequest) -> Result<Run, ClientError> {
         self.post(&["v1", "runs", &id.to_string(), "resume"], request).await
+    }
+
+    /// A new run with what this one had come to at an event.
+    pub async fn fork(&self, id: RunId, request: &ForkRequest) -> Result<Run, ClientError> {
+        self.post(&["v1", "runs", &id.to_string(), "fork"], request).await
     }
 
     pub async fn attest(&self, id: RunId, request: &AttestRequest) -> Result<Run, ClientError> {

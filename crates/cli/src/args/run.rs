@@ -93,6 +93,13 @@ pub(crate) enum RunVerb {
         /// The run's id
         run: RunId,
     },
+    /// Begin a new run with what this one had come to at an event; what it did is not done again
+    #[command(
+        after_help = "Calls that had ended by that event keep their outcomes. What was open then (a question, a job, a wait) is not\n\
+                      taken along: the new run comes to it again. `stasis run events` shows the numbers.\n\n\
+                      Example:\n  stasis run fork run_01m8nwmbe0e00bsaekf59edd1r --from 12 --wait"
+    )]
+    Fork(Fork),
     /// Vouch that something of a stopping run has stopped; it stays recorded as your word
     #[command(
         after_help = "`stasis run show` names what has not stopped yet.\n\nExample:\n  stasis run attest run_01m8nwmbe0e00bsaekf59edd1r job_01m8nwmbe0e00bsaekf59edd1r --reason 'its machine is switched off'"
@@ -112,8 +119,7 @@ pub(crate) enum RunVerb {
 }
 
 /// Verbs of I-5 that this build does not have. They are verbs all the same, so that no file is run in their place.
-pub(crate) const ABSENT_VERBS: [&str; 8] =
-    ["retry", "release", "refuse", "fork", "move", "compensate", "export", "import"];
+pub(crate) const ABSENT_VERBS: [&str; 7] = ["retry", "release", "refuse", "move", "compensate", "export", "import"];
 
 #[derive(Args, Debug)]
 pub(crate) struct Start {
@@ -138,6 +144,24 @@ pub(crate) struct Start {
     #[arg(long, value_name = "T")]
     pub(crate) deadline: Option<Time>,
     /// Label the run; may be repeated
+    #[arg(long, value_name = "K=V", value_parser = input::label)]
+    pub(crate) label: Vec<(String, String)>,
+    /// Wait for its next stop, print the outcome, and exit by it
+    #[arg(long)]
+    pub(crate) wait: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Fork {
+    /// The run to take over from, which you started
+    pub(crate) run: RunId,
+    /// The number of its event up to which outcomes are taken
+    #[arg(long, value_name = "SEQ")]
+    pub(crate) from: u32,
+    /// 0 to 100, higher is sooner
+    #[arg(long, value_name = "N")]
+    pub(crate) priority: Option<u8>,
+    /// Label the new run instead of with the other's labels; may be repeated
     #[arg(long, value_name = "K=V", value_parser = input::label)]
     pub(crate) label: Vec<(String, String)>,
     /// Wait for its next stop, print the outcome, and exit by it

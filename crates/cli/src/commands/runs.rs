@@ -2,7 +2,7 @@
 
 use super::{now, program, tail};
 use crate::app::App;
-use crate::args::run::{ABSENT_VERBS, List, RunArgs, RunVerb, Start, Wait};
+use crate::args::run::{ABSENT_VERBS, Fork, List, RunArgs, RunVerb, Start, Wait};
 use crate::carry;
 use crate::door::{Door, Need};
 use crate::failure::{Exit, Failure};
@@ -10,7 +10,7 @@ use crate::input;
 use crate::render;
 use api::approval::{ApprovalQuery, Order};
 use api::page::ListQuery;
-use api::run::{ActionRequest, AttestRequest, RunQuery, Until};
+use api::run::{ActionRequest, AttestRequest, ForkRequest, RunQuery, Until};
 use api::{Approval, Call, Json, Run, StartRun};
 use protocol::id::RunId;
 
@@ -55,6 +55,7 @@ pub(crate) async fn run(app: &App, args: &RunArgs) -> Result<Exit, Failure> {
             Ok(Exit::Fine)
         }
         RunVerb::Resume { run } => resume(app, *run).await,
+        RunVerb::Fork(given) => fork(app, given).await,
         RunVerb::Attest { run, obligation } => {
             let reason =
                 app.reason().ok_or_else(|| Failure::usage("give `--reason`: why you know that it has stopped"))?;
@@ -88,6 +89,15 @@ async fn begin(app: &App, start: &Start) -> Result<Exit, Failure> {
         None => door.client.put_run(app.new_run(), &request).await?,
     };
     started(app, &door, run, start.wait).await
+}
+
+/// The new run has an id of ours, so that asking again makes no second one.
+async fn fork(app: &App, given: &Fork) -> Result<Exit, Failure> {
+    let labels = (!given.label.is_empty()).then(|| given.label.iter().cloned().collect());
+    let request = ForkRequest { seq: given.from, id: Some(app.new_run()), labels, priority: given.priority };
+    let door = app.open(carrying(app)).await?;
+    let run = door.client.fork(given.run, &request).await?;
+    started(app, &door, run, given.wait).await
 }
 
 /// Prints the run that was started; with `--wait` its outcome, and exits by it.

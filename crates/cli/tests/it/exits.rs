@@ -141,9 +141,9 @@ fn what_is_refused_before_a_run_leaves_none() {
 #[test]
 fn a_verb_that_is_not_built_is_not_taken_for_a_file() {
     let home = Home::new();
-    home.write("fork", "result = 1\n");
-    let refused = home.problem(2, &["run", "fork"]);
-    assert!(text(&refused, "/hint").contains("./fork"), "{refused}"); // I-2
+    home.write("compensate", "result = 1\n");
+    let refused = home.problem(2, &["run", "compensate"]);
+    assert!(text(&refused, "/hint").contains("./compensate"), "{refused}"); // I-2
 }
 
 #[test]

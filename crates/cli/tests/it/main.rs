@@ -9,6 +9,7 @@ mod damage;
 mod delegate;
 mod effects;
 mod exits;
+mod fork;
 mod hardware;
 mod home;
 mod images;

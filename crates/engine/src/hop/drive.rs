@@ -163,6 +163,7 @@ fn entered(hop: &mut Hop, asked: &Asked) -> Call {
         settle: None,
         state: State::Entered,
         rounds: 0,
+        from: None,
         receipt: None,
         at: hop.inner.now(),
     }

@@ -196,7 +196,7 @@ async fn reply(hop: &mut Hop, call: &Call) -> Result<Reply, Out> {
     };
     Ok(Reply {
         n: u64::from(call.identity.n),
-        call: call.identity.text(call.run),
+        call: call.whole_id(),
         approval: call.approval.map(|id| id.to_string()),
         outcome: told,
         edited,

@@ -329,6 +329,7 @@ pub(super) fn own_call(hop: &mut Hop, tool: &PinnedTool, filled: &Canonical) -> 
         settle: None,
         state: State::Entered,
         rounds: 0,
+        from: None,
         receipt: None,
         at: hop.inner.now(),
         run: hop.run.id,

@@ -9,6 +9,7 @@ mod commits;
 mod config;
 mod connectors;
 mod desk;
+mod forks;
 mod hostile;
 mod jobs;
 mod journal;

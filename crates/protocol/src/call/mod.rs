@@ -46,6 +46,8 @@ pub struct Call {
     /// Digest of the receipt that recorded the call as ambiguous; a settling receipt names it.
     pub receipt: Option<Digest>,
     pub at: Time,
+    /// The run that made it, where a fork took its outcome over; its receipt, and who approved it, are found there.
+    pub from: Option<RunId>,
 }
 
 /// The recovery classes of section 12; the details (lookup tool, life of the key) stand in the tool's spec.
@@ -147,6 +149,11 @@ impl Call {
     pub fn is_over_time(&self, beyond: std::time::Duration, now: Time) -> bool {
         let limit = std::time::Duration::from_millis(u64::from(self.timeout_ms)) + beyond;
         matches!(&self.state, State::Dispatched(gate) if now >= gate.at + limit)
+    }
+
+    /// Its whole id, `<run>/<scope>/<n>`, of the run that made it: a fork tells the guest what it was told before.
+    pub fn whole_id(&self) -> String {
+        self.identity.text(self.from.unwrap_or(self.run))
     }
 
     pub fn is_ended(&self) -> bool {

@@ -1,11 +1,14 @@
 //! E-1: a run comes to be (runs.md section 3).
 
 use super::{Cx, Decision, step};
+use crate::call::Call;
 use crate::code::Code;
 use crate::command::{Admit, Answer, KnownKey};
 use crate::delivery::{Cause, Delivery, Mode, State};
 use crate::event::{Event, Facts, Kind};
+use crate::fork::Fork;
 use crate::id::RunId;
+use crate::journal;
 use crate::limits::{CAPACITY_RETRY, LABELS, NAME_BYTES};
 use crate::principal::Right;
 use crate::refusal::Refusal;
@@ -75,7 +78,11 @@ fn check(admit: &Admit, around: &Around, cx: &Cx<'_>) -> Result<(), Refusal> {
             .hint("`stasis workflow register FILE` makes one; `stasis workflow list` has those that are there"));
     };
     let active = workflow.active();
-    if active.is_none_or(|a| a.revision != admit.pattern.revision || a.digest != admit.pattern.digest) {
+    // A fork goes on with what the other run was pinned to, which is whatever it is.
+    let pinned = admit.fork.as_ref().and_then(|_| workflow.patterns.get(&admit.pattern.revision));
+    if pinned.is_none_or(|pattern| pattern.digest != admit.pattern.digest)
+        && active.is_none_or(|a| a.revision != admit.pattern.revision || a.digest != admit.pattern.digest)
+    {
         let now = active.map_or("none".to_owned(), |a| a.revision.to_string());
         let detail = format!("revision {} of `{key}` is not active; active is {now}", admit.pattern.revision);
         return Err(Refusal::new(Code::RevisionNotActive, detail)
@@ -128,7 +135,7 @@ fn within_bounds(admit: &Admit) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn born(admit: Admit, cx: &Cx<'_>) -> Change {
+fn born(admit: Admit, cx: &mut Cx<'_>) -> Change {
     let now = cx.now;
     let facts = Facts::new()
         .with("cause", Cause::Admission.as_str())
@@ -140,6 +147,12 @@ fn born(admit: Admit, cx: &Cx<'_>) -> Change {
         .with("principal", &admit.by.principal.id)
         .with("queue", &admit.queue)
         .number("priority", admit.priority);
+    let forked_from = admit.fork.as_ref().map(|fork| fork.from);
+    let facts = match forked_from {
+        Some(from) => facts.with("forked_from", from.run).number("forked_seq", from.seq),
+        None => facts,
+    };
+    let input_bytes = u64::from(admit.input.body.len);
     let run = Run {
         id: admit.run,
         namespace: admit.by.principal.namespace.clone(),
@@ -165,7 +178,7 @@ fn born(admit: Admit, cx: &Cx<'_>) -> Change {
         requester: Requester { subject: admit.by.principal.id.clone(), acts_for: admit.acts_for },
         session: admit.session,
         input: admit.input.body,
-        budget: Budget { body_bytes: u64::from(admit.input.body.len), ..Budget::default() },
+        budget: Budget { body_bytes: input_bytes, ..Budget::default() },
         events: Head { len: 0, digest: Event::origin(admit.run, admit.pattern.digest) },
         receipts: Head::default(),
         signals: 0,
@@ -175,6 +188,7 @@ fn born(admit: Admit, cx: &Cx<'_>) -> Change {
         deadline: admit.deadline,
         labels: admit.labels,
         retry_of: admit.retry_of,
+        forked_from,
         pause: None,
         created_at: now,
         started_at: None,
@@ -195,8 +209,35 @@ fn born(admit: Admit, cx: &Cx<'_>) -> Change {
     let mut change = Change::fresh(rows, now);
     change.key = admit.idempotency_key.map(|key| (key, admit.request_digest));
     change.bodies.push(admit.input);
+    if let Some(fork) = admit.fork {
+        take_over(&mut change, *fork, cx);
+    }
     change.event(Kind::Run(Status::Queued), facts);
     change
+}
+
+/// the journal, calls and budget of another run. The calls are rows of this run and name the run that made them; nothing
+/// of them is left to do, so that they have no question, wait or receipt here.
+fn take_over(change: &mut Change, fork: Fork, cx: &mut Cx<'_>) {
+    let Fork { budget, taken, bodies, from } = fork;
+    let run = change.run().id;
+    let body_bytes = change.run().budget.body_bytes + bodies.iter().map(|new| u64::from(new.body.len)).sum::<u64>();
+    change.rows.run.budget = Budget { calls: taken.calls.len() as u32, body_bytes, ..budget };
+    change.rows.run.journal = taken.head;
+    for call in taken.calls {
+        let made_in = call.from.unwrap_or(from.run);
+        change.rows.calls.add(Call {
+            id: cx.ids.mint(),
+            run,
+            from: Some(made_in),
+            settle: None,
+            receipt: None,
+            ..call
+        });
+    }
+    let rows = taken.others.into_iter().map(|(position, entry)| journal::Row { run, position, entry });
+    change.journal.extend(rows);
+    change.bodies.extend(bodies);
 }
 
 /// the verb's own right is missing.

@@ -101,6 +101,7 @@ impl Home {
             settle: None,
             state: State::Entered,
             rounds: 0,
+            from: None,
             receipt: None,
             at: now,
         }
@@ -170,6 +171,7 @@ pub(super) fn admission(world: &World, ids: &mut Ids) -> (Admit, Time) {
         deadline: world.deadline.map(|after| START + after),
         labels: BTreeMap::new(),
         retry_of: None,
+        fork: None,
         max_queued: None,
         taker: None,
     };

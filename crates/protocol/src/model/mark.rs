@@ -104,6 +104,7 @@ impl Marks<'_> {
             deadline,
             labels: _,
             retry_of: _,
+            forked_from: _,
             pause,
             created_at: _,
             started_at: _,
@@ -173,6 +174,7 @@ impl Marks<'_> {
             rounds,
             receipt,
             at: _,
+            from: _,
         } = call;
         self.arguments(arguments.digest);
         self.flag(approval.is_some());

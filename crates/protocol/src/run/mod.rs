@@ -59,6 +59,8 @@ pub struct Run {
     pub deadline: Option<Time>,
     pub labels: BTreeMap<String, String>,
     pub retry_of: Option<RunId>,
+    /// The run that it took its first outcomes from.
+    pub forked_from: Option<Forked>,
     /// The pause of this run alone; never of a final one.
     pub pause: Option<Pause>,
     pub created_at: Time,
@@ -75,6 +77,13 @@ pub struct Run {
 pub struct Requester {
     pub subject: String,
     pub acts_for: Option<String>,
+}
+
+/// Where a fork took over from: another run, as it stood at one of its events.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Forked {
+    pub run: RunId,
+    pub seq: u32,
 }
 
 /// The pinned revision.

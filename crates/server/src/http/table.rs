@@ -85,6 +85,7 @@ table! {
     post "/v1/runs/{id}/cancel" => runs::cancel, CANCEL;
     post "/v1/runs/{id}/pause" => runs::pause, PAUSE;
     post "/v1/runs/{id}/resume" => runs::resume, PAUSE;
+    post "/v1/runs/{id}/fork" => runs::fork, START;
     post "/v1/runs/{id}/attest" => runs::attest, ATTEST;
     get "/v1/runs/{id}/explain" => runs::explain, READ;
     get "/v1/runs/{id}/events" => events::of_run, READ;

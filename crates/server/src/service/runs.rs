@@ -10,16 +10,16 @@ use crate::view;
 use crate::view::explain::Around;
 use api::event::TailQuery;
 use api::page::{ListQuery, Page, Tail};
-use api::run::{ActionRequest, AttestRequest, Checkpoint, RunQuery, SnapshotInfo, Until};
+use api::run::{ActionRequest, AttestRequest, Checkpoint, ForkRequest, RunQuery, SnapshotInfo, Until};
 use api::{Call, Explain, Json, LogLine, Run, StartRun};
-use engine::StartRun as Start;
+use engine::{ForkRun, StartRun as Start};
 use protocol::code::Code;
 use protocol::command::Caller;
 use protocol::id::RunId;
 use protocol::json::{Canonical, Reason, canonicalize};
 use protocol::obligation::Subject;
 use protocol::principal::Right;
-use protocol::run::Status;
+use protocol::run::{Forked, Status};
 use protocol::time::Time;
 use std::time::Duration;
 use store::{RunFilter, WaitingFor};
@@ -121,6 +121,22 @@ impl Service {
         let (_, changed) = resumed.map_err(|failure| told(failure, by))?;
         let run = self.draw(&self.whole(by, id).await?);
         Ok(Run { changed: Some(changed), ..run })
+    }
+
+    /// Begins a run with what another one had come to at an event. `created` of the answer says whether this request
+    /// made it.
+    pub async fn fork(&self, by: &Caller, id: RunId, request: &ForkRequest) -> Answer<Run> {
+        self.need(by, &[Right::RunsStart])?;
+        self.row(by, id).await?;
+        let fork = ForkRun {
+            run: request.id,
+            from: Forked { run: id, seq: request.seq },
+            labels: request.labels.clone(),
+            priority: request.priority,
+        };
+        let started = self.engine.fork_run(by.clone(), fork).await.map_err(|failure| told(failure, by))?;
+        let run = self.draw(&self.whole(by, started.run.id).await?);
+        Ok(Run { created: Some(started.created), ..run })
     }
 
     /// Records the caller's word that something of a stopping run has stopped. `changed` of the answer says whether

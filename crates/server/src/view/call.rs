@@ -29,7 +29,7 @@ pub(crate) fn call(row: &call::Call, bodies: Option<Bodies>, receipt: Option<Rec
     Call {
         id: row.id,
         run: row.run,
-        identity: row.identity.text(row.run),
+        identity: row.whole_id(),
         parent: None,
         tool: row.tool.name.clone(),
         tool_version: row.tool.version.clone(),
@@ -65,7 +65,7 @@ pub(crate) fn item(
         call: row.id,
         run: row.run,
         workflow: workflow.to_owned(),
-        identity: row.identity.text(row.run),
+        identity: row.whole_id(),
         tool: row.tool.name.clone(),
         tool_version: row.tool.version.clone(),
         state: state(row),

@@ -1,8 +1,8 @@
 //! A run as the wire shows it (I-41).
 
 use api::run::{
-    self, Applied, Budget, Budgets, CallOutcome, Effect, Failure, HardwareBudget, ObligationKind, ObligationState,
-    PauseScope, Tier, WaitKind, WaitingFor,
+    self, Applied, Budget, Budgets, CallOutcome, Effect, Failure, ForkedFrom, HardwareBudget, ObligationKind,
+    ObligationState, PauseScope, Tier, WaitKind, WaitingFor,
 };
 use api::{Json, Run};
 use protocol::approval::Approval;
@@ -73,7 +73,7 @@ pub(crate) fn run(row: &protocol::run::Run, parts: &Parts, limits: &Limits, spec
         session: row.session.clone(),
         labels: row.labels.clone(),
         retry_of: row.retry_of,
-        forked_from: None,
+        forked_from: row.forked_from.map(|from| ForkedFrom { run: from.run, seq: from.seq.into() }),
         paused: parts.pauses.clone(),
         blocked: parts.blocked.clone(),
         waiting_for: waiting_for(row, parts),
@@ -318,7 +318,7 @@ fn effects(parts: &Parts, specs: &Specs<'_>) -> Vec<Effect> {
 }
 
 fn effect(call: &Call, parts: &Parts, specs: &Specs<'_>) -> Effect {
-    let identity = call.identity.text(call.run);
+    let identity = call.whole_id();
     let applied = applied(call);
     let compensate = match applied {
         Some(Applied::Yes | Applied::Unknown) => {

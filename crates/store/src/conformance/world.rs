@@ -171,6 +171,7 @@ impl World {
             deadline: None,
             labels: BTreeMap::new(),
             retry_of: None,
+            fork: None,
             max_queued: None,
             taker: None,
         }
@@ -231,6 +232,7 @@ impl World {
             settle: None,
             state: State::Entered,
             rounds: 0,
+            from: None,
             receipt: None,
             at: self.ledger.now(),
         }

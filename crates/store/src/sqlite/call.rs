@@ -68,6 +68,10 @@ fn write_document(call: &Call, tool: i64) -> Vec<u8> {
         w.byte(number(&outcome.status, &OUTCOMES) as u8).maybe(outcome.code, |w, code| w.text(code.as_str()));
         w.byte(number(&outcome.applied, &APPLIED) as u8).maybe(outcome.body, |w, body| w.body(body)).time(outcome.at)
     });
+    // Nothing stands for a call that this run made, as before there were forks.
+    if let Some(run) = call.from {
+        w.id(run);
+    }
     writer.done()
 }
 
@@ -83,6 +87,7 @@ fn read_document(reader: &mut Reader<'_>, columns: Columns) -> Result<Call, Malf
     let (rounds, receipt, at) = (reader.byte()?, reader.maybe(Reader::digest)?, reader.time()?);
     let gate = reader.maybe(|r| Ok(Gate { attempt: r.byte()?, at: r.time()?, token: r.uint()? }))?;
     let outcome = reader.maybe(|r| read_outcome(r, gate.clone()))?;
+    let from = if reader.is_empty() { None } else { Some(reader.id()?) };
     let state = match (state, gate, outcome) {
         (0, None, None) => State::Entered,
         (1, None, None) => State::Asked,
@@ -110,6 +115,7 @@ fn read_document(reader: &mut Reader<'_>, columns: Columns) -> Result<Call, Malf
         rounds,
         receipt,
         at,
+        from,
     };
     Ok(call)
 }
@@ -223,7 +229,8 @@ impl<'c> Table<'c> {
             State::Ended(_) => 4,
         };
         let document = write_document(call, names.tool_number(db, &call.tool)?);
-        let (gated, id) = (call.gate().is_some(), call.id);
+        // What a fork took over is no effect of this run.
+        let (gated, id) = (call.gate().is_some() && call.from.is_none(), call.id);
         match mark {
             Mark::Loaded => Ok(()),
             Mark::Gone => Err(Fault::Broken(format!("{id} would be deleted"))),

@@ -9,7 +9,7 @@ use protocol::digest::Digest;
 use protocol::id::{RunId, WorkerId};
 use protocol::obligation::Obligation;
 use protocol::rows::Rows;
-use protocol::run::{Body, Claim, Run, Status};
+use protocol::run::{Body, Claim, Forked, Run, Status};
 use protocol::signal::Signal;
 use protocol::time::Time;
 use protocol::wait::Owner;
@@ -66,7 +66,7 @@ pub(super) fn read(row: &Row<'_>, db: &Connection, names: &Names) -> Result<Stor
     let labels = labels(&mut f)?;
     let created_at = f.time("created_at")?;
     let admitted = f.blob("admitted")?;
-    let Admitted { input, session, retry_of } = f.packed(admitted, "admitted", ADMITTED, read_admitted)?;
+    let Admitted { input, session, retry_of, forked_from } = f.packed(admitted, "admitted", ADMITTED, read_admitted)?;
     let status = f.one_of("status", &Status::ALL)?;
     let seq = f.uint("seq")?;
     let fence = f.uint("fence")?;
@@ -103,6 +103,7 @@ pub(super) fn read(row: &Row<'_>, db: &Connection, names: &Names) -> Result<Stor
         deadline,
         labels,
         retry_of,
+        forked_from,
         pause: state.pause,
         created_at,
         started_at: state.started_at,
@@ -142,19 +143,29 @@ struct Admitted {
     input: Body,
     session: Option<String>,
     retry_of: Option<RunId>,
+    forked_from: Option<Forked>,
 }
 
 fn write_admitted(run: &Run) -> Vec<u8> {
     let mut writer = Writer::with_capacity(64);
     writer.byte(ADMITTED).body(run.input).maybe(run.session.as_ref(), |w, session| w.text(session));
     writer.maybe(run.retry_of, |w, run| w.id(run));
+    // Nothing stands for what is no fork, as before there were forks.
+    if let Some(from) = run.forked_from {
+        writer.id(from.run).uint(from.seq);
+    }
     writer.done()
 }
 
 fn read_admitted(reader: &mut Reader<'_>) -> Result<Admitted, Malformed> {
     let input = reader.body()?;
     let session = reader.maybe(|r| r.text().map(str::to_owned))?;
-    Ok(Admitted { input, session, retry_of: reader.maybe(Reader::id)? })
+    let retry_of = reader.maybe(Reader::id)?;
+    let forked_from = match reader.is_empty() {
+        true => None,
+        false => Some(Forked { run: reader.id()?, seq: reader.u32()? }),
+    };
+    Ok(Admitted { input, session, retry_of, forked_from })
 }
 
 /// A new run on its way.

@@ -99,6 +99,7 @@ impl<'d> Scribe<'d> {
             settle: None,
             state: State::Entered,
             rounds: 0,
+            from: None,
             receipt: None,
             at: self.desk.engine.ledger().now(),
         };
@@ -226,6 +227,7 @@ pub(crate) async fn admit_until(desk: &Desk, end: Time) -> RunId {
         deadline: None,
         labels: BTreeMap::new(),
         retry_of: None,
+        fork: None,
         max_queued: None,
         taker: None,
     };

@@ -32,6 +32,7 @@ pub(super) fn the_same_request_under_one_key_is_one_run() {
 #[test]
 fn requests_are_equal_in_all_but_their_labels() {
     let request = Request {
+        forked_from: None,
         workflow: "refund",
         revision: None,
         input: args("{}").body.digest,

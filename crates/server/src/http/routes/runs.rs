@@ -8,7 +8,7 @@ use crate::http::problem::Refused;
 use crate::service::problem::problem;
 use api::event::TailQuery;
 use api::page::{ListQuery, Page, Tail};
-use api::run::{ActionRequest, AttestRequest, Checkpoint, RunQuery, WaitQuery};
+use api::run::{ActionRequest, AttestRequest, Checkpoint, ForkRequest, RunQuery, WaitQuery};
 use api::{Call, Explain, LogLine, Problem, Run, StartRun};
 use axum::Json;
 use axum::extract::State;
@@ -169,6 +169,25 @@ pub(crate) async fn resume(
     MaybeBody(request): MaybeBody<ActionRequest>,
 ) -> Done<Run> {
     Ok(Json(app.service.resume(&by, id, &request).await?))
+}
+
+/// Begin a new run with what this one had come to at an event: the outcomes of its calls up to there, which are not made
+/// again. What was open then is asked anew.
+#[utoipa::path(post, path = "/v1/runs/{id}/fork", tag = "runs", request_body = ForkRequest,
+    params(("id" = String, Path, description = "A `run_` id.")), responses(
+    (status = 201, description = "A new run.", body = Run),
+    (status = 200, description = "The run that an equal request with this `id` made; `created` is false.", body = Run),
+    (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json")
+))]
+pub(crate) async fn fork(
+    State(app): State<App>,
+    Caller(by): Caller,
+    Id(id): Id<RunId>,
+    Query(NoQuery {}): Query<NoQuery>,
+    Body(request): Body<ForkRequest>,
+) -> Result<Response, Refused> {
+    let run = app.service.fork(&by, id, &request).await?;
+    Ok(started(run))
 }
 
 /// Vouch that something of a stopping run has stopped. It is recorded as your word, not as an acknowledgement.

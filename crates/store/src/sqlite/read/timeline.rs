@@ -79,7 +79,9 @@ impl Reader<'_> {
     pub(crate) fn chain(self, id: RunId) -> Result<Option<Chain>, Fault> {
         let Some(Shown { run, approvals, calls, .. }) = self.shown(id)? else { return Ok(None) };
         let mut missing = Vec::new();
-        let asked = calls.iter().flat_map(|call| [call.approval, call.settle]).flatten();
+        // Who approved a call that a fork took over stands with the run that made it.
+        let own = calls.iter().filter(|call| call.from.is_none());
+        let asked = own.flat_map(|call| [call.approval, call.settle]).flatten();
         let unknown = asked.filter(|asked| approvals.iter().all(|approval| approval.id != *asked));
         missing.extend(unknown.map(Missing::Approval));
         let results = calls.iter().filter_map(|call| call.outcome()?.body);
