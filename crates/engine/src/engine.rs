@@ -11,6 +11,7 @@ use crate::failure::Failure;
 use crate::fork::{self, ForkRun};
 use crate::inner::{Inner, Kept};
 use crate::migrate::Migrators;
+use crate::moves;
 use crate::register::{self, RegisterScript, Registered};
 use crate::resources::Resources;
 use crate::tend::{Relays, tend};
@@ -390,6 +391,19 @@ impl Engine {
     /// Clears the pause of a run, and no other over it.
     pub async fn resume(&self, by: Caller, run: RunId, reason: Option<&str>) -> Result<(Run, bool), Failure> {
         self.set_pause(Command::Resume, by, run, reason).await
+    }
+
+    /// Pins a run that rests to another revision of its workflow, once it is proved that it goes on there; false if it is
+    /// pinned to that one already.
+    pub async fn move_run(
+        &self,
+        by: Caller,
+        run: RunId,
+        revision: u32,
+        reason: Option<&str>,
+    ) -> Result<(Run, bool), Failure> {
+        let reason = verdict::said(reason)?.map(str::to_owned);
+        moves::move_run(&self.inner, by, run, revision, reason).await
     }
 
     async fn set_pause(

@@ -3,7 +3,7 @@
 pub(crate) use store::failpoint::hit;
 
 /// Every point of this crate, in the order in which a cycle passes them; each side of a commit that moves a run has one.
-pub const NAMES: [&str; 27] = [
+pub const NAMES: [&str; 29] = [
     "admit.before",
     "admit.after",
     "claim.before",
@@ -29,6 +29,8 @@ pub const NAMES: [&str; 27] = [
     "outcome.after",
     "stop.before",
     "stop.after",
+    "move.before",
+    "move.after",
     "anchor.kept",
     "anchor.exported",
 ];

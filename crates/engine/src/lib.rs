@@ -22,6 +22,7 @@ mod inner;
 mod jobs;
 mod maintenance;
 mod migrate;
+mod moves;
 mod pinned;
 mod reading;
 mod ready;

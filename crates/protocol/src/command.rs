@@ -6,6 +6,7 @@
 use crate::able::Able;
 use crate::approval::{Method, Verdict};
 use crate::call::Outcome;
+use crate::decide::Proof;
 use crate::digest::Digest;
 use crate::fork::Fork;
 use crate::id::{ApprovalId, CallId, JobId, RequestId, RunId, WaitId, WorkerId};
@@ -44,6 +45,7 @@ pub enum Command {
     /// Keeps the run from workers.
     Pause(PauseRun),
     Resume(PauseRun),
+    Move(Box<MoveRun>),
     Send(Box<SendSignal>),
     /// A verb of an agent.
     Job(Box<JobCommand>),
@@ -558,6 +560,22 @@ pub struct PauseRun {
     pub reason: Option<String>,
 }
 
+/// Pins a run to another revision, as it was proved to go on there.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MoveRun {
+    pub by: Caller,
+    pub run: RunId,
+    pub to: PatternRef,
+    /// The plan of that revision, with what it says of calls and time.
+    pub plan: Digest,
+    pub max_calls: u32,
+    pub not_after: Option<Time>,
+    pub resume: bool,
+    pub proof: Proof,
+    /// The event names its digest (I-38).
+    pub reason: Option<String>,
+}
+
 /// Opens the bodies of a call or an approval to an auditor (C-282).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Read {
@@ -706,6 +724,7 @@ impl Command {
             Command::Cancel(cancel) => Subject::Run(cancel.run),
             Command::Attest(attest) => Subject::Run(attest.run),
             Command::Pause(pause) | Command::Resume(pause) => Subject::Run(pause.run),
+            Command::Move(command) => Subject::Run(command.run),
             Command::Send(send) => match &send.to {
                 Target::Name { run, .. } => Subject::Signal(*run, &send.id),
                 Target::Wait(wait) => Subject::Wait(*wait, &send.id),

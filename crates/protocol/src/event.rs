@@ -54,6 +54,8 @@ pub enum Kind {
     ApprovalRead,
     PauseSet,
     PauseCleared,
+    /// It is pinned to another revision.
+    RunMoved,
     WaitOpened,
     WaitClosed,
     TimerFired,
@@ -82,7 +84,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    const OTHERS: [(Kind, &'static str); 43] = [
+    const OTHERS: [(Kind, &'static str); 44] = [
         (Kind::NodeEntered, "node.entered"),
         (Kind::NodeWaiting, "node.waiting"),
         (Kind::NodeEnded, "node.ended"),
@@ -104,6 +106,7 @@ impl Kind {
         (Kind::ApprovalRead, "approval.read"),
         (Kind::PauseSet, "pause.set"),
         (Kind::PauseCleared, "pause.cleared"),
+        (Kind::RunMoved, "run.moved"),
         (Kind::WaitOpened, "wait.opened"),
         (Kind::WaitClosed, "wait.closed"),
         (Kind::TimerFired, "timer.fired"),
@@ -153,8 +156,8 @@ impl Kind {
     }
 
     pub fn parse(text: &str) -> Option<Kind> {
-        if let Some(status) = text.strip_prefix("run.") {
-            return Status::parse(status).map(Kind::Run);
+        if let Some(status) = text.strip_prefix("run.").and_then(Status::parse) {
+            return Some(Kind::Run(status));
         }
         Kind::OTHERS.iter().find(|(_, name)| *name == text).map(|(kind, _)| *kind)
     }

@@ -6,6 +6,7 @@
 
 use crate::call::{Call, State};
 use crate::code::Code;
+use crate::digest::Digest;
 use crate::event::{Event, Kind};
 use crate::id::CallId;
 use crate::journal::{Entry, Other};
@@ -59,7 +60,7 @@ pub fn taken(source: &Run, seq: u32, events: &[Event], journal: Vec<Entry>) -> R
     for group in groups(journal) {
         let whole = rest.is_empty() && group.iter().all(|(_, entry)| is_told(entry, seq, &times));
         match whole {
-            true => taken.extend(group),
+            true => taken.extend(group, source.pattern.digest),
             false => rest.extend(group),
         }
     }
@@ -164,8 +165,12 @@ fn half_done(source: &Run, seq: u32, call: &Call, times: &Times) -> Refusal {
 }
 
 impl Taken {
-    fn extend(&mut self, group: Vec<Placed>) {
-        for (position, entry) in group {
+    fn extend(&mut self, group: Vec<Placed>, pattern: Digest) {
+        for (position, mut entry) in group {
+            if let Entry::Other(Other::Start { pattern: started, .. }) = &mut entry {
+                // A run that was moved has the pattern it began with there; the new run begins with what it was moved to.
+                *started = pattern;
+            }
             self.head = entry.extend(self.head);
             match entry {
                 Entry::Call(call) => self.calls.push(*call),

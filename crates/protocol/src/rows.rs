@@ -242,6 +242,8 @@ pub struct Change {
     pub key: Option<(String, Digest)>,
     /// The run goes with everything that is its own. What stays is its id, status and head digest.
     pub removed: bool,
+    /// The run is pinned to another pattern than it was loaded with.
+    pub repinned: bool,
     pub now: Time,
 }
 
@@ -266,6 +268,7 @@ impl Change {
             paid: Vec::new(),
             key: None,
             removed: false,
+            repinned: false,
             now,
         }
     }

@@ -12,7 +12,7 @@ use crate::job::{
 use crate::json::Json;
 use crate::operate::{DoctorReport, Guest, NewToken, Queue, Ready, Resource, Token};
 use crate::page::{ListQuery, Page, Tail};
-use crate::run::{ActionRequest, AttestRequest, ForkRequest, Run, RunQuery, StartRun, Until, WaitQuery};
+use crate::run::{ActionRequest, AttestRequest, ForkRequest, MoveRequest, Run, RunQuery, StartRun, Until, WaitQuery};
 use crate::signal::{Signal, SignalRequest};
 use crate::webhook::{Message, NewWebhook, Webhook};
 use crate::workflow::{ActivateRequest, Pattern, RegisterWorkflow, Registered, Tool, Workflow};
@@ -122,6 +122,11 @@ impl Client {
     /// A new run with what this one had come to at an event.
     pub async fn fork(&self, id: RunId, request: &ForkRequest) -> Result<Run, ClientError> {
         self.post(&["v1", "runs", &id.to_string(), "fork"], request).await
+    }
+
+    /// `changed` of the answer says whether it was pinned to another revision before. A proof may take as long as a replay.
+    pub async fn move_run(&self, id: RunId, request: &MoveRequest) -> Result<Run, ClientError> {
+        self.post(&["v1", "runs", &id.to_string(), "move"], request).await
     }
 
     pub async fn attest(&self, id: RunId, request: &AttestRequest) -> Result<Run, ClientError> {

@@ -100,6 +100,20 @@ pub(crate) enum RunVerb {
                       Example:\n  stasis run fork run_01m8nwmbe0e00bsaekf59edd1r --from 12 --wait"
     )]
     Fork(Fork),
+    /// Let a run that rests go on under another revision of its program, once that is proved
+    #[command(
+        name = "move",
+        after_help = "The journal is told again to the other program, without any effect. A program that would do something else is\n\
+                      refused with the first difference, and the run stays as it is.\n\n\
+                      Example:\n  stasis run move run_01m8nwmbe0e00bsaekf59edd1r --to 3 --reason 'the mail had a typo'"
+    )]
+    Move {
+        /// The run's id
+        run: RunId,
+        /// The revision; `stasis workflow show` lists them
+        #[arg(long, value_name = "REVISION")]
+        to: u32,
+    },
     /// Vouch that something of a stopping run has stopped; it stays recorded as your word
     #[command(
         after_help = "`stasis run show` names what has not stopped yet.\n\nExample:\n  stasis run attest run_01m8nwmbe0e00bsaekf59edd1r job_01m8nwmbe0e00bsaekf59edd1r --reason 'its machine is switched off'"
@@ -119,7 +133,7 @@ pub(crate) enum RunVerb {
 }
 
 /// Verbs of I-5 that this build does not have. They are verbs all the same, so that no file is run in their place.
-pub(crate) const ABSENT_VERBS: [&str; 7] = ["retry", "release", "refuse", "move", "compensate", "export", "import"];
+pub(crate) const ABSENT_VERBS: [&str; 6] = ["retry", "release", "refuse", "compensate", "export", "import"];
 
 #[derive(Args, Debug)]
 pub(crate) struct Start {

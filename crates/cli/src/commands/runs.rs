@@ -10,7 +10,7 @@ use crate::input;
 use crate::render;
 use api::approval::{ApprovalQuery, Order};
 use api::page::ListQuery;
-use api::run::{ActionRequest, AttestRequest, ForkRequest, RunQuery, Until};
+use api::run::{ActionRequest, AttestRequest, ForkRequest, MoveRequest, RunQuery, Until};
 use api::{Approval, Call, Json, Run, StartRun};
 use protocol::id::RunId;
 
@@ -56,6 +56,14 @@ pub(crate) async fn run(app: &App, args: &RunArgs) -> Result<Exit, Failure> {
         }
         RunVerb::Resume { run } => resume(app, *run).await,
         RunVerb::Fork(given) => fork(app, given).await,
+        RunVerb::Move { run, to } => {
+            let request = MoveRequest { revision: *to, reason: app.reason() };
+            // The proof runs the program, and needs what carries runs.
+            let need = Need::Carry { hot: false };
+            let run = app.open(need).await?.client.move_run(*run, &request).await?;
+            app.out.object(&run, |run| render::run::brief(run, now()))?;
+            Ok(Exit::Fine)
+        }
         RunVerb::Attest { run, obligation } => {
             let reason =
                 app.reason().ok_or_else(|| Failure::usage("give `--reason`: why you know that it has stopped"))?;

@@ -251,7 +251,7 @@ pub(super) fn validate(bytes: &[u8], hop: &Hop) -> Result<Option<Place>, String>
     if body.format != FORMAT {
         return Err(format!("unknown format {}", body.format));
     }
-    if body.run != hop.run.id || body.n != header.n || body.pattern != hop.run.pattern.digest {
+    if body.run != hop.run.id || body.n != header.n || !hop.run.was_pinned_to(body.pattern) {
         return Err("it belongs to another run, number or pattern".to_owned());
     }
     if body.schema != header.schema {

@@ -15,6 +15,7 @@ mod jobs;
 mod line;
 mod open;
 mod outcome;
+mod prove;
 mod replay;
 mod script;
 mod settle;
@@ -25,6 +26,7 @@ mod turn;
 mod waits;
 
 pub(crate) use find::find;
+pub(crate) use prove::prove;
 pub(crate) use state::{Hop, Out};
 
 use crate::inner::Inner;

@@ -109,7 +109,7 @@ fn told(hop: &Hop, entries: Vec<Entry>) -> Option<Told> {
     let of_this_run = match entries.first() {
         None => true,
         Some(Entry::Other(Other::Start { pattern, input, .. })) => {
-            *pattern == hop.run.pattern.digest && *input == hop.run.input.digest
+            *pattern == hop.run.admitted_with() && *input == hop.run.input.digest
         }
         Some(_) => false,
     };

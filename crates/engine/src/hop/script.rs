@@ -158,8 +158,8 @@ async fn log_used(hop: &Hop) -> Result<u64, Out> {
     Ok(log.unwrap_or_default().iter().map(|line| line.text.len() as u64 + 1).sum())
 }
 
-/// Replays the journal in a fresh guest and gives the first live answer.
-async fn replayed(hop: &mut Hop) -> Result<Guest, Out> {
+/// A fresh guest that is about to be told the journal, with the time that a replay may take.
+pub(super) async fn from_the_start(hop: &mut Hop) -> Result<Guest, Out> {
     let start = hop.start.ok_or_else(|| Out::fail(Code::CheckpointInvalid, "checkpoint invalid: journal"))?;
     let program = program(hop, start).await?;
     let spent = Duration::from_micros(hop.charged_us);
@@ -168,6 +168,13 @@ async fn replayed(hop: &mut Hop) -> Result<Guest, Out> {
     // It prints everything again.
     hop.log_next = 0;
     hop.told = start.now;
+    Ok(guest)
+}
+
+/// Replays the journal in a fresh guest and gives the first live answer.
+async fn replayed(hop: &mut Hop) -> Result<Guest, Out> {
+    let spent = Duration::from_micros(hop.charged_us);
+    let guest = from_the_start(hop).await?;
     let last_is_live = hop.turns.last().is_some_and(|turn| turn.hop.is_none());
     let mut guest = match replay::replay(hop, guest, !last_is_live).await? {
         Replayed::Waiting(mut guest) => {

@@ -82,6 +82,9 @@ pub trait Workflow: Send + Sync + Sized + 'static {
     const IMPLEMENTATION: &'static str;
     /// Id of the schema of `State`, which checkpoints name. Another shape is another schema, with a migrator to it.
     const SCHEMA: &'static str;
+    /// Earlier revisions whose runs this code may go on with, once somebody moves them: it reads their state, if need be
+    /// through a migrator, knows their nodes, and makes the calls of a node in their order.
+    const CONTINUES: &'static [u32] = &[];
 
     type Input: DeserializeOwned;
     type Output: Serialize;

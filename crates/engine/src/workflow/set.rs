@@ -45,6 +45,7 @@ pub(crate) trait Code: Send + Sync {
     fn revision(&self) -> u32;
     fn implementation(&self) -> &'static str;
     fn schema(&self) -> &'static str;
+    fn continues(&self) -> &'static [u32];
     fn about(&self) -> About;
     /// Where a run with this input begins; else what is wrong with the input.
     fn start(&self, input: &[u8]) -> Result<Box<dyn Stand>, String>;
@@ -96,6 +97,10 @@ impl<W: Workflow> Code for Typed<W> {
 
     fn schema(&self) -> &'static str {
         W::SCHEMA
+    }
+
+    fn continues(&self) -> &'static [u32] {
+        W::CONTINUES
     }
 
     fn about(&self) -> About {

@@ -13,6 +13,7 @@ mod forks;
 mod hostile;
 mod jobs;
 mod journal;
+mod moves;
 mod pauses;
 mod resources;
 mod returns;

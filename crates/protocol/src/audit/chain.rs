@@ -46,7 +46,7 @@ pub fn check(chain: &Chain) -> Result<(), Break> {
         let at = Link::Run { run: run.id, seq: None };
         return Err(Break { at, kind: BreakKind::Missing, field, expected, found: "nothing".to_owned() });
     }
-    events(run.id, Event::origin(run.id, run.pattern.digest), &chain.events, run.events)?;
+    events(run.id, Event::origin(run.id, run.admitted_with()), &chain.events, run.events)?;
     receipts(run, &chain.receipts)?;
     if !journal::verify(&chain.journal, run.journal) {
         let found = chain.journal.iter().fold(Head::default(), |head, entry| entry.extend(head));

@@ -195,6 +195,7 @@ fn born(admit: Admit, cx: &mut Cx<'_>) -> Change {
         continuations: 0,
         settings: admit.settings,
         pattern: admit.pattern,
+        moved_from: Vec::new(),
     };
     let rows = Box::new(Rows {
         run,

@@ -14,6 +14,7 @@ mod extend;
 mod found;
 mod hop;
 mod job;
+mod moves;
 mod pause;
 mod read;
 mod recover;
@@ -24,6 +25,7 @@ mod settle;
 mod signal;
 mod step;
 
+pub use moves::{Proof, rests};
 pub use registry::{RegistryChange, decide_registry};
 
 use crate::code::Code;
@@ -114,6 +116,7 @@ pub fn decide(command: Command, loaded: Loaded, cx: &mut Cx<'_>) -> Decision {
         (Command::Attest(attest), Loaded::Rows(rows)) => attest::attest(attest, rows, cx),
         (Command::Pause(pause), Loaded::Rows(rows)) => pause::pause(pause, rows, cx),
         (Command::Resume(resume), Loaded::Rows(rows)) => pause::resume(resume, rows, cx),
+        (Command::Move(command), Loaded::Rows(rows)) => moves::move_run(*command, rows, cx),
         (Command::Send(send), Loaded::Rows(rows)) => signal::send(*send, rows, cx),
         (Command::Job(command), Loaded::Rows(rows)) => job::job(*command, rows, cx),
         (Command::ExpireJob { job, .. }, Loaded::Rows(rows)) => job::expire(job, rows, cx),

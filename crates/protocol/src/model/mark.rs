@@ -105,6 +105,7 @@ impl Marks<'_> {
             labels: _,
             retry_of: _,
             forked_from: _,
+            moved_from: _,
             pause,
             created_at: _,
             started_at: _,

@@ -26,6 +26,8 @@ pub struct Run {
     pub id: RunId,
     pub namespace: String,
     pub pattern: PatternRef,
+    /// Digests of the patterns that it was pinned to before it was moved, the oldest first.
+    pub moved_from: Vec<Digest>,
     pub kind: Kind,
     /// Digest of the sealed plan (C-44).
     pub plan: Digest,
@@ -297,6 +299,16 @@ impl Failure {
 }
 
 impl Run {
+    /// Digest of the pattern that it was admitted with: its first event and the start of its journal are bound to it.
+    pub fn admitted_with(&self) -> Digest {
+        self.moved_from.first().copied().unwrap_or(self.pattern.digest)
+    }
+
+    /// Whether it is pinned to this pattern, or was before it was moved.
+    pub fn was_pinned_to(&self, pattern: Digest) -> bool {
+        self.pattern.digest == pattern || self.moved_from.contains(&pattern)
+    }
+
     pub fn status(&self) -> Status {
         self.phase.status()
     }

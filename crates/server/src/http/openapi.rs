@@ -29,7 +29,7 @@ use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
         workflows::register, workflows::list, workflows::show, workflows::activate, workflows::pause,
         workflows::resume, workflows::pattern,
         runs::start, runs::put, runs::list, runs::show, runs::wait, runs::cancel, runs::pause, runs::resume,
-        runs::fork, runs::attest, runs::explain, events::of_run, runs::calls, runs::log, runs::checkpoint,
+        runs::fork, runs::move_run, runs::attest, runs::explain, events::of_run, runs::calls, runs::log, runs::checkpoint,
         jobs::claim, jobs::heartbeat, jobs::complete, jobs::fail, jobs::ack_cancel, jobs::list,
         signals::to_run, signals::to_wait,
         approvals::list, approvals::show, approvals::read, runs::read_call, approvals::decide, approvals::extend, approvals::decide_batch,

@@ -60,6 +60,7 @@ const START: Needs = Needs::OneOf(&[Right::RunsStart]);
 const CANCEL: Needs = Needs::OneOf(&[Right::RunsCancel]);
 const ATTEST: Needs = Needs::OneOf(&[Right::RunsAttest]);
 const PAUSE: Needs = Needs::OneOf(&[Right::RunsPause]);
+const MOVE: Needs = Needs::OneOf(&[Right::RunsMove]);
 const SEND: Needs = Needs::OneOf(&[Right::SignalsSend]);
 const CLAIM: Needs = Needs::OneOf(&[Right::JobsClaim]);
 const DECIDE: Needs = Needs::OneOf(&[Right::ApprovalsDecide]);
@@ -86,6 +87,7 @@ table! {
     post "/v1/runs/{id}/pause" => runs::pause, PAUSE;
     post "/v1/runs/{id}/resume" => runs::resume, PAUSE;
     post "/v1/runs/{id}/fork" => runs::fork, START;
+    post "/v1/runs/{id}/move" => runs::move_run, MOVE;
     post "/v1/runs/{id}/attest" => runs::attest, ATTEST;
     get "/v1/runs/{id}/explain" => runs::explain, READ;
     get "/v1/runs/{id}/events" => events::of_run, READ;

@@ -10,7 +10,7 @@ use crate::view;
 use crate::view::explain::Around;
 use api::event::TailQuery;
 use api::page::{ListQuery, Page, Tail};
-use api::run::{ActionRequest, AttestRequest, Checkpoint, ForkRequest, RunQuery, SnapshotInfo, Until};
+use api::run::{ActionRequest, AttestRequest, Checkpoint, ForkRequest, MoveRequest, RunQuery, SnapshotInfo, Until};
 use api::{Call, Explain, Json, LogLine, Run, StartRun};
 use engine::{ForkRun, StartRun as Start};
 use protocol::code::Code;
@@ -137,6 +137,16 @@ impl Service {
         let started = self.engine.fork_run(by.clone(), fork).await.map_err(|failure| told(failure, by))?;
         let run = self.draw(&self.whole(by, started.run.id).await?);
         Ok(Run { created: Some(started.created), ..run })
+    }
+
+    /// Pins a run that rests to another revision, once it is proved that it goes on there.
+    pub async fn move_run(&self, by: &Caller, id: RunId, request: &MoveRequest) -> Answer<Run> {
+        self.need(by, &[Right::RunsMove])?;
+        self.row(by, id).await?;
+        let moved = self.engine.move_run(by.clone(), id, request.revision, request.reason.as_deref()).await;
+        let (_, changed) = moved.map_err(|failure| told(failure, by))?;
+        let run = self.draw(&self.whole(by, id).await?);
+        Ok(Run { changed: Some(changed), ..run })
     }
 
     /// Records the caller's word that something of a stopping run has stopped. `changed` of the answer says whether

@@ -82,6 +82,7 @@ impl Subjects {
             (_, "/v1/audit/compare") => json!({"heads": [], "until": self.approval.created_at}),
             (_, "/v1/webhooks") => json!({"url": "https://example.com/"}),
             (_, "/v1/runs/{id}/fork") => json!({"seq": 0}),
+            (_, "/v1/runs/{id}/move") => json!({"revision": 1}),
             (_, "/v1/runs/{id}/attest") => json!({"obligation": "0", "reason": "r"}),
             (_, "/v1/tokens") => json!({"principal": "vera"}),
             _ => json!({}),

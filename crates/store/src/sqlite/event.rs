@@ -49,7 +49,7 @@ fn pack(events: &[Event]) -> Vec<u8> {
 }
 
 /// The kinds that have a number: their place here. New ones are added at the end.
-const KINDS: [&str; 55] = [
+const KINDS: [&str; 56] = [
     "run.queued",
     "run.running",
     "run.awaiting_hardware",
@@ -105,6 +105,7 @@ const KINDS: [&str; 55] = [
     "job.cancelled",
     "job.stopped",
     "containment.attested",
+    "run.moved",
 ];
 /// Stands before the text of a kind that has no number.
 const SPELLED: u8 = 255;

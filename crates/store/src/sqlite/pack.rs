@@ -75,6 +75,7 @@ fn bodies<'a>(command: &'a Command, each: &mut impl FnMut(&'a NewBody)) {
         | Command::Attest(_)
         | Command::Pause(_)
         | Command::Resume(_)
+        | Command::Move(_)
         | Command::Recover { .. }
         | Command::Clean { .. }
         | Command::Remove { .. } => {}

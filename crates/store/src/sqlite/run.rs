@@ -81,6 +81,7 @@ pub(super) fn read(row: &Row<'_>, db: &Connection, names: &Names) -> Result<Stor
         id,
         namespace: pin.namespace.clone(),
         pattern: pin.pattern.clone(),
+        moved_from: std::mem::take(&mut state.moved_from),
         kind: pin.kind,
         plan: pin.plan,
         seq,
@@ -209,6 +210,7 @@ pub(super) struct Table<'c> {
     next: Option<i64>,
     last: Statement<'c>,
     update: Statement<'c>,
+    repin: Statement<'c>,
     renew: Statement<'c>,
     queued: Statement<'c>,
 }
@@ -234,6 +236,7 @@ impl<'c> Table<'c> {
                  claim_worker = ?7, claim_deadline = ?8, claim_renewed_at = ?9, finished_at = ?10, state = ?11
                  WHERE n = ?12 AND status = ?13 AND fence = ?14",
             )?,
+            repin: db.prepare("UPDATE OR FAIL run SET pin = ?1 WHERE n = ?2")?,
             renew: db.prepare(
                 "UPDATE OR FAIL run SET claim_deadline = ?1, claim_renewed_at = ?2
                  WHERE n = ?3 AND claim_worker = ?4 AND fence = ?5",
@@ -338,6 +341,14 @@ impl<'c> Table<'c> {
         match self.update.raw_execute()? {
             1 => Ok(()),
             _ => Err(Fault::Broken(format!("{} was not {} with fence {fence}", rows.run.id, before.0))),
+        }
+    }
+
+    /// Pins a run to the pattern that it has now (R-351).
+    pub(super) fn repin(&mut self, run: &Run, n: i64, db: &Connection, names: &Names) -> Result<(), Fault> {
+        match self.repin.execute([names.pin_number(db, run)?, n])? {
+            1 => Ok(()),
+            _ => Err(Fault::Broken(format!("{} has no row", run.id))),
         }
     }
 

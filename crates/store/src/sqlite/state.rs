@@ -72,6 +72,7 @@ pub(super) struct Unpacked {
     pub(super) pause: Option<Pause>,
     pub(super) checkpoint: Option<Header>,
     pub(super) live: Live,
+    pub(super) moved_from: Vec<Digest>,
 }
 
 pub(super) fn write(rows: &Rows, db: &Connection, names: &Names) -> Result<Vec<u8>, Fault> {
@@ -114,6 +115,10 @@ pub(super) fn write(rows: &Rows, db: &Connection, names: &Names) -> Result<Vec<u
     for job in kept() {
         w.id(job.id);
     }
+    // Nothing stands for a run that was never moved, as before runs could be.
+    for pattern in &run.moved_from {
+        w.digest(*pattern);
+    }
     Ok(writer.done())
 }
 
@@ -142,6 +147,13 @@ pub(super) fn read(reader: &mut Reader<'_>, run: RunId, columns: Columns) -> Res
             approvals: reader.list(Reader::id)?,
             calls: reader.list(Reader::id)?,
             jobs: reader.list(Reader::id)?,
+        },
+        moved_from: {
+            let mut patterns = Vec::new();
+            while !reader.is_empty() {
+                patterns.push(reader.digest()?);
+            }
+            patterns
         },
     })
 }

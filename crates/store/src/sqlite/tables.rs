@@ -343,6 +343,9 @@ impl<'c> Tables<'c> {
             (HeldKind::New { hash }, None) => self.save_new(change, held.request, hash)?,
             (HeldKind::Run { n, .. }, Some(before)) => {
                 self.run.update(rows, n, before, self.db, &self.names)?;
+                if change.repinned {
+                    self.run.repin(run, n, self.db, &self.names)?;
+                }
                 n
             }
             _ => return Err(Fault::Broken(format!("{} was not loaded as it is saved", run.id))),

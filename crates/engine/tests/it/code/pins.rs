@@ -29,6 +29,7 @@ macro_rules! tally {
             const REVISION: u32 = $revision;
             const IMPLEMENTATION: &'static str = $implementation;
             const SCHEMA: &'static str = $schema;
+            const CONTINUES: &'static [u32] = if $revision == 3 { &[1] } else { &[] };
             type Input = u64;
             type Output = u64;
             type Node = String;
@@ -53,6 +54,7 @@ macro_rules! tally {
 tally!(Before, CountState, count, 1, "one", "tally.v1");
 tally!(After, TotalState, total, 1, "one", "tally.v2");
 tally!(Second, SecondState, total, 2, "two", "tally.v2");
+tally!(Third, ThirdState, total, 3, "three", "tally.v2");
 
 fn with(workflows: Workflows) -> Setting {
     Setting { workflows, ..Setting::default() }
@@ -163,4 +165,34 @@ async fn a_workflow_that_this_build_lacks_is_not_started() {
     let desk = desk.reopen(setting(&program)).await;
     let id = begin(&desk, "{}").await;
     assert_eq!(desk.ended(id).await.status(), Status::Done);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn code_goes_on_with_an_older_run_where_it_says_so_and_a_migrator_leads_there() {
+    let desk = super::desk_with(with(Workflows::default().with(Before))).await;
+    let run = tally(&desk, "5").await;
+    assert_eq!(run.status(), Status::AwaitingConsent);
+    let refused = async |desk: &Desk, revision| match desk.engine.move_run(local(), run.id, revision, None).await {
+        Err(Failure::Refused(refusal)) => refusal,
+        other => panic!("{other:?}"),
+    };
+    let both = || Workflows::default().with(Before).with(Second).with(Third);
+    let desk = desk.reopen(with(both())).await;
+    desk.engine.install(local()).await.expect("installed");
+    let undeclared = refused(&desk, 2).await;
+    assert_eq!(undeclared.code, Code::MoveRefused);
+    assert!(undeclared.detail.contains("does not declare"), "{}", undeclared.detail);
+    let unreadable = refused(&desk, 3).await;
+    assert_eq!(unreadable.code, Code::MoveRefused);
+    assert!(
+        unreadable.detail.contains("no migrator leads here from its checkpoint schema tally.v1"),
+        "{}",
+        unreadable.detail
+    );
+    let desk = desk.reopen(Setting { migrators: renames(), ..with(both()) }).await;
+    let (moved, changed) = desk.engine.move_run(local(), run.id, 3, None).await.expect("moved");
+    assert_eq!((changed, moved.pattern.revision), (true, 3));
+    approve(&desk, &run).await;
+    let done = desk.ended(run.id).await;
+    assert_eq!(desk.result(&done).await, "50"); // the state as the migrator made it
 }

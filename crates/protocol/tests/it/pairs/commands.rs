@@ -113,6 +113,9 @@ pub(super) const COMMANDS: &[Row] = &[
     Row::new("pause", "pause, resume; move", |world, _| command(Command::Pause(world.pausing()))),
     Row::new("resume", "pause, resume; move", |world, _| command(Command::Resume(world.pausing())))
         .after(|world, _| drop(world.pause())),
+    Row::new("move", "pause, resume; move", |world, _| command(Command::Move(Box::new(world.moving(2))))),
+    Row::new("move, paused", "pause, resume; move", |world, _| command(Command::Move(Box::new(world.moving(2)))))
+        .after(|world, _| drop(world.pause())),
     Row::new("recover", "recover", recover),
     Row::new("recover, lapsed", "recover", recover).after(|world, _| world.pass(TTL)),
     Row::new("recover, lapsed, asked alone", "recover", recover).after(lapse_asked_alone),
@@ -167,6 +170,7 @@ fn named(command: &Command) -> &'static str {
         Command::Attest(_) => "attest",
         Command::Pause(_) => "pause",
         Command::Resume(_) => "resume",
+        Command::Move(_) => "move",
         Command::Recover(_) => "recover",
         Command::Found(_) => "found",
         Command::AskToStop(_) => "cancel tool",

@@ -10,6 +10,7 @@ mod gate;
 mod hold;
 mod hops;
 mod jobs;
+mod moves;
 mod pause;
 mod random;
 mod records;

@@ -1,6 +1,6 @@
 //! Every code that a decision about a run can tell, and a story that shows it: a new code fails here until it has one.
 
-use super::{able, admission, approvals, ends, gate, hold, hops, jobs, pause, recovery, settle, signals, waits};
+use super::{able, admission, approvals, ends, gate, hold, hops, jobs, moves, pause, recovery, settle, signals, waits};
 use crate::world::{World, caller, denied, person, told};
 use protocol::call::{Outcome, OutcomeStatus, RecoveryClass, State};
 use protocol::code::Code;
@@ -41,6 +41,7 @@ const SHOWN: &[(Code, fn())] = &[
     (Code::JobRequestMismatch, jobs::one_call_hands_over_one_job),
     (Code::JobTerminal, jobs::the_first_end_stands),
     (Code::LimitExceeded, admission::what_a_request_says_beside_its_input_is_short),
+    (Code::MoveRefused, moves::what_changed_since_the_proof_moves_nothing),
     (Code::NotApproved, gate::a_pending_or_rejected_question_lets_nothing_through),
     (Code::NotDispatched, gate::an_outcome_needs_its_gate),
     (Code::NotFound, approvals::an_unknown_approval_is_one_answer),

@@ -41,7 +41,14 @@ fn workflow() -> Workflow {
         title: None,
         registered_at: LONG_AGO,
     };
-    let patterns = BTreeMap::from([(1, pattern)]);
+    // The same program under another text, and one whose plan is another.
+    let second = Manifest { source: Digest::of("second"), ..pattern.manifest.clone() };
+    let third = Manifest { plan: Digest::of("third plan"), ..second.clone() };
+    let later = |revision: u32, manifest: Manifest| {
+        let id = PatternId::mint(LONG_AGO, 0, revision.into());
+        (revision, Pattern { id, revision, digest: manifest.digest(), manifest, ..pattern.clone() })
+    };
+    let patterns = BTreeMap::from([later(2, second), later(3, third), (1, pattern)]);
     Workflow { key: "refund".to_owned(), active: Some(1), patterns, settings: settings() }
 }
 

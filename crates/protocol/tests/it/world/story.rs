@@ -7,10 +7,10 @@ use protocol::call::{Applied, Call, Identity, Outcome, OutcomeStatus, RecoveryCl
 use protocol::code::Code;
 use protocol::command::{
     Act, Admit, Answer, Ask, Attest, AwaitSignal, Cancel, Claim, Command, Concluded, Conclusion, Decide, Due, Edit,
-    Hop, JobAct, JobCommand, NewCheckpoint, PauseRun, Progress, Reach, Recover, Reported, SendSignal, Submit, Taker,
-    Target, Timer,
+    Hop, JobAct, JobCommand, MoveRun, NewCheckpoint, PauseRun, Progress, Reach, Recover, Reported, SendSignal, Submit,
+    Taker, Target, Timer,
 };
-use protocol::decide::{Cx, decide_registry};
+use protocol::decide::{Cx, Proof, decide_registry};
 use protocol::digest::Digest;
 use protocol::id::{ApprovalId, CallId, JobId, RunId, WaitId, WorkerId};
 use protocol::job::{self, Job};
@@ -199,6 +199,26 @@ impl World {
 
     pub(crate) fn pausing(&self) -> PauseRun {
         PauseRun { by: caller(person("ana")), run: self.run().id, reason: Some("the bank is closed".to_owned()) }
+    }
+
+    /// A move to another revision, proved of the run as it is now.
+    pub(crate) fn moving(&self, revision: u32) -> MoveRun {
+        let pattern = &self.registry.workflows["refund"].patterns[&revision];
+        MoveRun {
+            by: caller(person("ana")),
+            run: self.run().id,
+            to: PatternRef { key: "refund".to_owned(), revision, digest: pattern.digest },
+            plan: pattern.manifest.plan,
+            max_calls: 7,
+            not_after: None,
+            resume: true,
+            proof: Proof::of(self.run()),
+            reason: Some("a fix".to_owned()),
+        }
+    }
+
+    pub(crate) fn move_to(&mut self, revision: u32) -> Result<Answer, Refusal> {
+        self.give(Command::Move(Box::new(self.moving(revision))))
     }
 
     /// Pauses a workflow or queue, or clears that; whether it changed anything.

@@ -8,7 +8,7 @@ use crate::http::problem::Refused;
 use crate::service::problem::problem;
 use api::event::TailQuery;
 use api::page::{ListQuery, Page, Tail};
-use api::run::{ActionRequest, AttestRequest, Checkpoint, ForkRequest, RunQuery, WaitQuery};
+use api::run::{ActionRequest, AttestRequest, Checkpoint, ForkRequest, MoveRequest, RunQuery, WaitQuery};
 use api::{Call, Explain, LogLine, Problem, Run, StartRun};
 use axum::Json;
 use axum::extract::State;
@@ -188,6 +188,23 @@ pub(crate) async fn fork(
 ) -> Result<Response, Refused> {
     let run = app.service.fork(&by, id, &request).await?;
     Ok(started(run))
+}
+
+/// Pin a run that rests to another revision of its workflow. Its journal is told again to that program first, without any
+/// effect; a program that would do something else is refused with the first difference.
+#[utoipa::path(post, path = "/v1/runs/{id}/move", tag = "runs", request_body = MoveRequest,
+    params(("id" = String, Path, description = "A `run_` id.")), responses(
+    (status = 200, description = "The run; `changed` tells whether it was pinned to another revision before.", body = Run),
+    (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json")
+))]
+pub(crate) async fn move_run(
+    State(app): State<App>,
+    Caller(by): Caller,
+    Id(id): Id<RunId>,
+    Query(NoQuery {}): Query<NoQuery>,
+    Body(request): Body<MoveRequest>,
+) -> Done<Run> {
+    Ok(Json(app.service.move_run(&by, id, &request).await?))
 }
 
 /// Vouch that something of a stopping run has stopped. It is recorded as your word, not as an acknowledgement.
