@@ -33,6 +33,7 @@ mod signal;
 mod state;
 mod tables;
 mod timer;
+mod vfs;
 mod writer;
 
 use std::sync::Arc;

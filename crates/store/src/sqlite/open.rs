@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use super::migrate;
+use super::{migrate, vfs};
 use crate::config::StoreConfig;
 use crate::error::OpenError;
 
@@ -24,7 +24,12 @@ pub(super) fn writer(config: &StoreConfig) -> Result<Connection, OpenError> {
     let error = |error| open_error(path, error);
     file(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let db = Connection::open_with_flags(path, flags).map_err(error)?;
+    // Without syncs nothing tells when the log has to be written.
+    let db = match vfs::name() {
+        Some(name) if config.is_durable() => Connection::open_with_flags_and_vfs(path, flags, name),
+        _ => Connection::open_with_flags(path, flags),
+    };
+    let db = db.map_err(error)?;
     db.busy_timeout(std::time::Duration::from_millis(BUSY_MS)).map_err(error)?;
     identify(&db, path)?;
     db.pragma_update(None, "journal_mode", "wal").map_err(error)?;
