@@ -34,6 +34,7 @@ impl EngineConfig {
             image: Image::Missing { why: "this process has no guest image".to_owned() },
             connectors: Connectors::new(Surroundings::default()),
             resources: Vec::<Resource>::new(),
+            agents: Vec::new(),
             owner: String::new(),
             limits: Limits::default(),
             worker: WorkerSettings::default(),

@@ -4,6 +4,7 @@
 //! truth is a command of the ledger, decided in `protocol`.
 
 use crate::admit::{self, StartRun, Started};
+use crate::agents;
 use crate::audit::{self, Audit, AuditConfig};
 use crate::broker::Unasked;
 use crate::config::{self, Config};
@@ -70,6 +71,8 @@ pub struct EngineConfig {
     pub connectors: Connectors,
     /// What must be warm before work that needs it; started, stopped and leased by an engine that carries runs.
     pub resources: Vec<config::Resource>,
+    /// Agents that are called, for the jobs of their kinds.
+    pub agents: Vec<config::Agent>,
     /// Marks the processes of resources as of this ledger: the next engine on it ends what this one could not.
     pub owner: String,
     pub limits: Limits,
@@ -160,6 +163,7 @@ impl Engine {
             image: config.image,
             connectors,
             resources,
+            agents: config.agents,
             limits: config.limits,
             settings: config.worker,
             migrators: config.migrators,
@@ -192,6 +196,9 @@ impl Engine {
             tend(&inner, "claims", worker::claim_loop);
             tend(&inner, "hints", worker::watch_loop);
             tend(&inner, "webhooks", webhooks::run);
+            if !inner.agents.is_empty() {
+                tend(&inner, "agents", agents::run);
+            }
             if inner.audit.is_some() {
                 tend(&inner, "anchors", audit::run);
             }

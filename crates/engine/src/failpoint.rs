@@ -3,7 +3,7 @@
 pub(crate) use store::failpoint::hit;
 
 /// Every point of this crate, in the order in which a cycle passes them; each side of a commit that moves a run has one.
-pub const NAMES: [&str; 29] = [
+pub const NAMES: [&str; 31] = [
     "admit.before",
     "admit.after",
     "claim.before",
@@ -31,6 +31,8 @@ pub const NAMES: [&str; 29] = [
     "stop.after",
     "move.before",
     "move.after",
+    "agent.start",
+    "agent.begun",
     "anchor.kept",
     "anchor.exported",
 ];

@@ -3,6 +3,7 @@
 use crate::ability;
 use crate::audit::Audit;
 use crate::broker::Unasked;
+use crate::config;
 use crate::engine::Image;
 use crate::failure::Failure;
 use crate::jobs::JobProgress;
@@ -41,6 +42,8 @@ pub(crate) struct Inner {
     pub(crate) image: Image,
     pub(crate) connectors: Arc<Connectors>,
     pub(crate) resources: Resources,
+    /// Agents that are called from here.
+    pub(crate) agents: Vec<config::Agent>,
     pub(crate) limits: Limits,
     pub(crate) settings: WorkerSettings,
     pub(crate) migrators: Migrators,

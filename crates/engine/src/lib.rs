@@ -6,6 +6,7 @@
 
 mod ability;
 mod admit;
+mod agents;
 mod apply;
 pub mod audit;
 mod broker;

@@ -38,6 +38,7 @@ impl Bench {
             resend: tokio::sync::Notify::new(),
             ledger: world.ledger.clone(),
             image: Image::Missing { why: "nothing here makes guests".to_owned() },
+            agents: Vec::new(),
             resources: Resources::none(&settings, connectors.clone()),
             connectors,
             limits: Limits::default(),

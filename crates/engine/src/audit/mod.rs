@@ -250,7 +250,12 @@ impl Audit {
 impl Inner {
     /// Whether hops may be claimed: not while the ledger is behind its own export.
     pub(crate) fn may_claim(&self) -> bool {
-        self.audit.as_ref().is_none_or(|audit| audit.behind().is_none())
+        self.behind().is_none()
+    }
+
+    /// Why nothing is claimed: the ledger was restored from an old copy.
+    pub(crate) fn behind(&self) -> Option<String> {
+        self.audit.as_ref().and_then(Audit::behind)
     }
 
     /// Makes an anchor of what changed, if anchors are made here.

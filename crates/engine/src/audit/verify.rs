@@ -205,7 +205,7 @@ impl Engine {
 
     /// Why nothing is claimed: the ledger was restored from an old copy.
     pub fn behind(&self) -> Option<String> {
-        self.inner.audit.as_ref().and_then(Audit::behind)
+        self.inner.behind()
     }
 
     /// Lines of the export after anchor `after`, at most about a megabyte of them.

@@ -4,6 +4,7 @@
 //! no store and resolves no secret: a secret is a name here. What a key means to others is theirs; what it may be is
 //! judged here or by the type of `protocol` that it becomes.
 
+mod agents;
 mod audit;
 mod document;
 mod doubt;
@@ -31,6 +32,7 @@ use fault::Place;
 use reader::{Reader, Section};
 use tree::Table;
 
+pub use agents::Agent;
 pub use example::example;
 pub use fault::{ConfigFaults, Fault};
 pub use plain::{Guest, Server};
@@ -62,6 +64,8 @@ pub struct Config {
     pub principals: Vec<Principal>,
     /// In the order of the file.
     pub resources: Vec<Resource>,
+    /// In the order of the file.
+    pub agents: Vec<Agent>,
     /// Of the text of the file, if there is one.
     pub digest: Option<Digest>,
     /// Every value in force with its source, for `stasis config check`.
@@ -150,6 +154,7 @@ fn read_root(reader: &Reader, root: &Table, name: &str, data: &Path) -> Config {
         tools,
         principals: people::read(&section),
         resources: resources::read(&section),
+        agents: agents::read(&section),
         digest: None,
         settings: reader.settings(),
         doubts: Vec::new(),

@@ -237,7 +237,7 @@ fn host(value: &Value<'_>) -> Option<Host> {
     host
 }
 
-fn secret(value: &Value<'_>) -> Option<String> {
+pub(super) fn secret(value: &Value<'_>) -> Option<String> {
     let text = value.text()?;
     if Reference::parse(text).is_none() {
         value.fault("a secret is `env:NAME` or `file:PATH`");

@@ -203,6 +203,7 @@ async fn start_does_not_wait_for_recovery() {
     let bad = bench.world.running().await.id;
     spoil(&bench, bad);
     let config = crate::EngineConfig {
+        agents: Vec::new(),
         audit: None,
         private_webhooks: true,
         ledger: bench.world.ledger.clone(),

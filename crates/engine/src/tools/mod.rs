@@ -28,6 +28,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use address::Network;
 pub use grant::{Grant, GrantError, Host};
+pub(crate) use http::Said;
 pub use http::Trust;
 pub use names::Names;
 pub use operand::Content;
@@ -181,6 +182,26 @@ impl Connectors {
         private: bool,
     ) -> Result<::http::StatusCode, String> {
         http::post(url, headers, body, private, &http::Net { names: &self.names, tls: &self.tls }).await
+    }
+
+    /// Sends a request to a place that the operator named; the answer is read up to the bound, and all of it is over in time.
+    pub(crate) async fn talk(
+        &self,
+        method: ::http::Method,
+        url: &url::Url,
+        headers: ::http::HeaderMap,
+        body: hyper::body::Bytes,
+        bounds: (std::time::Duration, u64),
+    ) -> Said {
+        http::talk(method, url, headers, body, bounds, &http::Net { names: &self.names, tls: &self.tls }).await
+    }
+
+    /// The value of a secret, as it is now; what is missing names the secret alone.
+    pub(crate) fn secret(&self, reference: &Reference) -> Result<Vec<u8>, String> {
+        self.secrets
+            .resolve(reference)
+            .map(|secret| secret.value().to_vec())
+            .map_err(|unresolved| unresolved.to_string())
     }
 
     /// Makes the call and says what became of it; the tool's timeout runs from here (C-250).

@@ -447,6 +447,38 @@ fn the_example_parses_with_and_without_its_marks() {
     assert_eq!(bare.worker, protocol::limits::WorkerSettings::default());
     let full = read(&uncommented());
     assert_eq!((full.tools.len(), full.principals.len(), full.resources.len(), full.policy.rules.len()), (3, 1, 1, 1)); // I-60
+    let [agent] = &full.agents[..] else { panic!("{:?}", full.agents) };
+    assert_eq!((agent.kind.as_str(), agent.idempotent, agent.lease), ("translate", false, Duration::from_secs(300))); // I-60
+}
+
+#[test]
+fn an_agent_is_a_kind_and_an_address_once() {
+    let text = r#"
+[[agent]]
+kind = "translate"
+url = "https://me:secret@h/jobs"
+lease = "2h"
+[[agent]]
+kind = "translate"
+url = "ftp://h"
+token = "sesame"
+[[agent]]
+kind = "translate"
+url = "http://h"
+poll_every = "10m"
+"#;
+    // I-60
+    assert_eq!(
+        faults(text),
+        [
+            "4 agent[0].url: `https://me:secret@h/jobs` has more than a place in it (a secret goes into `token`)",
+            "5 agent[0].lease: 2h is out of bounds: from 1s to 1h",
+            "8 agent[1].url: `ftp://h` is no http or https url",
+            "9 agent[1].token: a secret is `env:NAME` or `file:PATH`",
+            "10 agent[2].lease: has to be longer than `poll_every`, or every job is lost between two looks",
+            "11 agent[2].kind: `translate` is in the file twice",
+        ]
+    );
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The engine from outside: real guests, a real ledger, real servers on loopback.
 
+mod agents;
 mod audit;
 mod broker;
 mod carry;

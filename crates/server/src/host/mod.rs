@@ -211,6 +211,7 @@ async fn engine(
         image,
         connectors: Connectors::new(Surroundings::default()),
         resources: config.resources.clone(),
+        agents: config.agents.clone(),
         owner: owner(config),
         limits: config.limits.clone(),
         worker: config.worker.clone(),

@@ -9,6 +9,7 @@ mod exchange;
 mod post;
 mod probe;
 mod request;
+mod talk;
 mod tls;
 mod verdict;
 mod wire;
@@ -44,6 +45,8 @@ pub(super) use content::digest;
 pub(super) use post::post;
 pub(super) use probe::probe;
 pub(crate) use request::{Target, canonical};
+pub(crate) use talk::Said;
+pub(super) use talk::talk;
 pub(super) use tls::Tls;
 pub use tls::Trust;
 
