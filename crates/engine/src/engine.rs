@@ -174,6 +174,7 @@ impl Engine {
             worker,
             abilities: Mutex::default(),
             crew: Crew::new(capacity),
+            hops: Default::default(),
             pinned: Kept::default(),
             unasked: Unasked::default(),
             images: Kept::default(),
@@ -239,6 +240,11 @@ impl Engine {
             Image::Missing { .. } => 0,
         };
         newest + self.inner.images.all().iter().map(|older| older.retired()).sum::<u64>()
+    }
+
+    /// How often each answer of R-93 was given since the start.
+    pub fn hops(&self) -> Vec<(&'static str, u64)> {
+        self.inner.hops.counted()
     }
 
     /// Until one full recovery pass is done.

@@ -6,6 +6,7 @@ use crate::broker::Unasked;
 use crate::config;
 use crate::engine::Image;
 use crate::failure::Failure;
+use crate::hop::Tally;
 use crate::jobs::JobProgress;
 use crate::maintenance::{Finding, Health};
 use crate::migrate::Migrators;
@@ -56,6 +57,7 @@ pub(crate) struct Inner {
     pub(crate) worker: WorkerId,
     pub(crate) abilities: Mutex<Arc<Abilities>>,
     pub(crate) crew: Crew,
+    pub(crate) hops: Tally,
     pub(crate) pinned: Kept<Pinned>,
     pub(crate) unasked: Unasked,
     /// Older images that runs are still pinned to.

@@ -51,6 +51,7 @@ impl Bench {
             worker: world.taker().worker,
             abilities: Default::default(),
             crew: Crew::new(8),
+            hops: Default::default(),
             pinned: Kept::default(),
             unasked: Default::default(),
             images: Kept::default(),

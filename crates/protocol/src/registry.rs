@@ -35,6 +35,9 @@ pub struct Registry {
     pub pauses: BTreeMap<Shared, Shade>,
     /// Who is told of runs outside (I-34).
     pub webhooks: BTreeMap<WebhookId, Webhook>,
+    /// Rows that could not be read when the store opened, each with why. What they named is as if it were not there: nothing is
+    /// allowed by it, and what is pinned to it waits.
+    pub unreadable: Vec<String>,
 }
 
 /// One registered version of a tool.

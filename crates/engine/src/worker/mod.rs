@@ -76,7 +76,9 @@ async fn claim_some(inner: &Arc<Inner>) -> Result<(), store::ReadError> {
                 // Somebody was faster, or the run may not be claimed now.
                 Err(TransactError::Refused(refusal)) => {
                     skip += 1;
-                    if refusal.code == Code::NotNow {
+                    let not_now = refusal.code == Code::NotNow;
+                    inner.hops.count(if not_now { hop::Answer::NotNow } else { hop::Answer::Skipped });
+                    if not_now {
                         maintenance::not_claimed(inner, found.run).await;
                     }
                 }
@@ -105,9 +107,10 @@ pub(crate) fn adopt(inner: &Arc<Inner>, run: &Run) {
     let tasks = inner.tasks.clone();
     tasks.spawn(async move {
         let id = run.id;
-        let next = carried(&inner, &live, Box::pin(hop::carry(inner.clone(), live.clone(), run))).await;
+        let (next, answer) = carried(&inner, &live, Box::pin(hop::carry(inner.clone(), live.clone(), run))).await;
+        inner.hops.count(answer);
         inner.crew.leave(&live);
-        tracing::debug!(run = %id, ?next, "hop ended");
+        tracing::debug!(run = %id, answer = answer.as_str(), "hop ended");
         if let hop::Next::Claimed(run) = next {
             adopt(&inner, &run);
         }
@@ -115,7 +118,11 @@ pub(crate) fn adopt(inner: &Arc<Inner>, run: &Run) {
 }
 
 /// Carries a hop; a panic in it is a failure of its run alone.
-async fn carried(inner: &Arc<Inner>, live: &Live, hop: impl Future<Output = hop::Next>) -> hop::Next {
+async fn carried(
+    inner: &Arc<Inner>,
+    live: &Live,
+    hop: impl Future<Output = (hop::Next, hop::Answer)>,
+) -> (hop::Next, hop::Answer) {
     if let Ok(next) = AssertUnwindSafe(hop).catch_unwind().await {
         return next;
     }
@@ -128,15 +135,16 @@ async fn carried(inner: &Arc<Inner>, live: &Live, hop: impl Future<Output = hop:
         Err(TransactError::Refused(refusal)) => refusal.code == Code::RunStopping,
         Err(_) => false,
     };
+    let answer = if told.is_ok() { hop::Answer::Failed } else { hop::Answer::Stopped };
     // Nothing of the hop runs any more. Its calls were cut with it; what became of them is found out as after a crash.
     if stopping {
         told = write(inner, live, Act::Acknowledge).await;
     }
     match told {
-        Ok(_) => hop::Next::Done,
+        Ok(_) => (hop::Next::Done, answer),
         Err(error) => {
             tracing::warn!(run = %live.run, %error, "the failure could not be stored; the claim lapses");
-            hop::Next::Dropped
+            (hop::Next::Dropped, hop::Answer::Stopped)
         }
     }
 }
@@ -190,8 +198,8 @@ mod tests {
         let bench = Bench::with(WorkerSettings::default()).await;
         let (bad, good) = (bench.world.running().await, bench.world.running().await);
         let live = bench.inner.crew.enter(&bench.inner, bad.id, bad.fence).expect("a free place");
-        let next = carried(&bench.inner, &live, async { panic!("a bug with a secret in it") }).await;
-        assert!(matches!(next, hop::Next::Done));
+        let (next, answer) = carried(&bench.inner, &live, async { panic!("a bug with a secret in it") }).await;
+        assert!(matches!((next, answer), (hop::Next::Done, hop::Answer::Failed)));
         let failed = bench.world.ledger.run(bad.id).await.expect("read").expect("there");
         assert_eq!(failed.status(), Status::Failed);
         let told = failed.failure().map(|failure| (failure.code, failure.message.as_str()));
@@ -202,8 +210,8 @@ mod tests {
         let lost = bench.inner.crew.enter(&bench.inner, good.id, good.fence).expect("a free place");
         bench.world.pass(std::time::Duration::from_secs(60));
         bench.world.recover(good.id, protocol::command::Reach::Lapsed).await;
-        let next = carried(&bench.inner, &lost, async { panic!("too late") }).await;
-        assert!(matches!(next, hop::Next::Dropped));
+        let (next, answer) = carried(&bench.inner, &lost, async { panic!("too late") }).await;
+        assert!(matches!((next, answer), (hop::Next::Dropped, hop::Answer::Stopped))); // R-93 R-252
         let other = bench.world.ledger.run(good.id).await.expect("read").expect("there");
         assert_eq!(other.status(), Status::Queued);
     }
@@ -215,8 +223,8 @@ mod tests {
         let live = bench.inner.crew.enter(&bench.inner, run.id, run.fence).expect("a free place");
         bench.world.cancel(run.id).await.expect("cancelled");
         // The bench has no guest image, so the hop wants to fail its run.
-        let next = hop::carry(bench.inner.clone(), live, run.clone()).await;
-        assert!(matches!(next, hop::Next::Done));
+        let (next, answer) = hop::carry(bench.inner.clone(), live, run.clone()).await;
+        assert!(matches!((next, answer), (hop::Next::Done, hop::Answer::Stopped)));
         let run = bench.world.ledger.run(run.id).await.expect("read").expect("there");
         assert_eq!((run.status(), run.claim()), (Status::Cancelled, None)); // R-265 R-266
     }
@@ -230,8 +238,10 @@ mod tests {
             if cancelled {
                 bench.world.cancel(run.id).await.expect("cancelled");
             }
-            let next = carried(&bench.inner, &live, async { panic!("a bug") }).await;
+            let (next, answer) = carried(&bench.inner, &live, async { panic!("a bug") }).await;
+            let word = if cancelled { hop::Answer::Stopped } else { hop::Answer::Failed };
             assert!(matches!(next, hop::Next::Done));
+            assert_eq!(answer, word);
             let rows = bench.world.ledger.rows(run.id).await.expect("read").expect("there");
             let status = if cancelled { Status::Cancelling } else { Status::Failing };
             assert_eq!((rows.run.status(), rows.run.claim()), (status, None)); // no claim that has to lapse

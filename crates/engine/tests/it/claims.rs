@@ -2,6 +2,8 @@
 
 use crate::desk::{Desk, Setting, eventually, local, request};
 use crate::shop::{Reply, Shop};
+use protocol::approval::Verdict;
+use protocol::call::{Identity, Scope};
 use protocol::code::Code;
 use protocol::delivery::Cause;
 use protocol::id::RunId;
@@ -152,4 +154,60 @@ async fn what_does_not_end_a_run_does_not_fail_it() {
     assert_eq!(done.status(), Status::Done);
     let events = desk.engine.ledger().events(run, None, 100).await.expect("read").expect("a run");
     assert!(!events.iter().any(|event| ["run.failing", "run.failed"].contains(&event.kind.as_str())));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_hop_answers_one_word() {
+    let (desk, shop) = with_shop(Setting::default()).await;
+    let counted = async |expected: &[(&str, u64)]| {
+        let same = async || desk.engine.hops() == expected;
+        eventually("each hop is counted", same).await;
+    };
+    assert_eq!(desk.run("result = 1", "{}").await.status(), Status::Done);
+    assert_eq!(desk.run("result = 1 / 0", "{}").await.status(), Status::Failed);
+    counted(&[("done", 1), ("failed", 1)]).await;
+    let run = desk.run("result = stasis.ask('go on?').status", "{}").await;
+    counted(&[("done", 1), ("failed", 1), ("awaiting_consent", 1)]).await;
+    desk.decide(desk.asked(run.id).await.id, Verdict::Approve).await.expect("decided");
+    desk.ended(run.id).await;
+    counted(&[("done", 2), ("failed", 1), ("awaiting_consent", 1)]).await;
+    shop.tell("/look", [Reply::Holds, Reply::Holds]);
+    let run = desk.begin("shop.look()\nresult = 1", "{}").await;
+    shop.reached("/look", 1).await;
+    desk.engine.pause(local(), run, None).await.expect("paused");
+    shop.release();
+    counted(&[("done", 2), ("failed", 1), ("queued", 1), ("awaiting_consent", 1)]).await;
+    desk.engine.resume(local(), run, None).await.expect("resumed");
+    desk.ended(run).await;
+    let run = desk.begin("shop.look()\nshop.look()\nresult = 1", "{}").await;
+    shop.reached("/look", 2).await;
+    desk.cancel(run).await;
+    shop.release();
+    assert_eq!(desk.ended(run).await.status(), Status::Cancelled);
+    counted(&[("done", 3), ("failed", 1), ("queued", 1), ("awaiting_consent", 1), ("stopped", 1)]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_runner_decides_no_status_deletes_no_checkpoint_and_makes_no_effect_that_is_not_journaled() {
+    let (desk, shop) = with_shop(Setting::default()).await;
+    shop.tell("/send", [Reply::Holds]);
+    let run = desk.run("stasis.gate('go on?')\nshop.send()\nresult = 1", "{}").await;
+    desk.decide(desk.asked(run.id).await.id, Verdict::Approve).await.expect("decided");
+    shop.reached("/send", 1).await;
+    // It goes on from its checkpoint, which stays until the ledger has another one or its end.
+    assert!(desk.engine.ledger().checkpoint(run.id).await.expect("read").is_some());
+    desk.cancel(run.id).await;
+    shop.release();
+    // The program came to its end, and the run does not.
+    let ended = desk.ended(run.id).await;
+    assert_eq!(ended.status(), Status::Cancelled);
+    let calls = desk.calls(run.id).await;
+    let journaled = |call: &protocol::call::Call| match call.identity {
+        Identity { scope: Scope::Main, n } => call.position.is_some() && n <= ended.budget.calls,
+        Identity { scope: Scope::Engine, .. } => true,
+    };
+    assert!(calls.iter().all(journaled), "{calls:?}");
+    let keys: Vec<String> = calls.iter().filter(|call| call.gate().is_some()).map(|call| call.key()).collect();
+    let seen: Vec<String> = shop.seen("/send").into_iter().map(|seen| seen.key).collect();
+    assert_eq!(seen, keys[keys.len() - 1..]);
 }

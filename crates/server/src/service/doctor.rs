@@ -34,6 +34,7 @@ impl Service {
         checks.push(kernel(&read("/proc/sys/kernel/osrelease").await));
         checks.extend(self.anchored().await);
         checks.push(self.image());
+        checks.extend(self.registry());
         checks.push(self.configuration());
         checks.push(self.approvers());
         checks.extend(self.nobody());
@@ -71,6 +72,17 @@ impl Service {
             }
         };
         Ok(vec![store, durable])
+    }
+
+    /// Rows without which something is as if it had never been registered.
+    fn registry(&self) -> Option<Check> {
+        let registry = self.engine.ledger().registry();
+        let found = (!registry.unreadable.is_empty()).then(|| registry.unreadable.join("; "))?;
+        Some(failed(
+            "registry",
+            found,
+            "restore the last backup, and keep this file; or register what is missing again",
+        ))
     }
 
     fn clock(&self) -> Check {

@@ -217,6 +217,11 @@ impl Service {
         let contained = resources.filter(|resource| matches!(resource.state, State::Contained { .. }));
         let mut found: Vec<String> =
             contained.map(|resource| format!("resource {} is contained", resource.name)).collect();
+        match self.engine.ledger().registry().unreadable.len() {
+            0 => {}
+            1 => found.push("one row of the registry cannot be read".to_owned()),
+            n => found.push(format!("{n} rows of the registry cannot be read")),
+        }
         match self.engine.stuck_known() {
             0 => {}
             1 => found.push("one run cannot go on by itself".to_owned()),
@@ -252,6 +257,17 @@ impl Service {
                 f64::from(u8::from(ready.recovering)),
             ),
             one("stasis_commits_total", "Transactions committed since the start.", "counter", ledger.commits() as f64),
+            Gauge {
+                name: "stasis_hops_total",
+                help: "Hops that ended here, by what they answered.",
+                kind: "counter",
+                values: self
+                    .engine
+                    .hops()
+                    .into_iter()
+                    .map(|(answer, n)| (vec![("answer", answer.to_owned())], n as f64))
+                    .collect(),
+            },
             one("stasis_hops", "Hops that this process executes.", "gauge", guests.len() as f64),
             one("stasis_guests", "Guests that are alive in this process.", "gauge", resident as f64),
             one(

@@ -31,14 +31,21 @@ pub(super) fn load(db: &Connection) -> Result<Registry, Fault> {
     let mut registry = Registry::default();
     for mut workflow in rows(db, "workflow", "SELECT key, active, settings FROM workflow", read_workflow)? {
         let of = "SELECT id, revision, digest, manifest, title, registered_at FROM pattern WHERE workflow = ?1";
-        let patterns = rows_of(db, "pattern", of, &[&workflow.key], read_pattern)?;
+        let patterns = readable(db, "pattern", of, &[&workflow.key], read_pattern, &mut registry.unreadable)?;
         workflow.patterns = patterns.into_iter().map(|pattern| (pattern.revision, pattern)).collect();
         registry.workflows.insert(workflow.key.clone(), workflow);
     }
     let all = "SELECT name, version, digest, spec, grant_digest, registered_at, configured, withdrawn_at,
                withdrawn_by, withdrawn_reason FROM tool";
-    for row in rows(db, "tool", all, read_tool)? {
-        let tool = row.tool(db)?;
+    for row in readable(db, "tool", all, &[], read_tool, &mut registry.unreadable)? {
+        let tool = match row.tool(db) {
+            Ok(tool) => tool,
+            Err(Fault::Corrupt(corrupt)) => {
+                left_out(&corrupt, &mut registry.unreadable);
+                continue;
+            }
+            Err(other) => return Err(other),
+        };
         registry.tools.entry(row.name).or_default().insert(row.version, tool);
     }
     let last = "SELECT version, document FROM policy ORDER BY n DESC LIMIT 1";
@@ -46,10 +53,12 @@ pub(super) fn load(db: &Connection) -> Result<Registry, Fault> {
         registry.policy_version = version;
         registry.policy = Arc::new(policy);
     }
-    let principals = rows(db, "principal", "SELECT document FROM principal", json_field::<Principal>)?;
+    let all = "SELECT document FROM principal";
+    let principals = readable(db, "principal", all, &[], json_field::<Principal>, &mut registry.unreadable)?;
     registry.principals = principals.into_iter().map(|principal| (principal.id.clone(), principal)).collect();
     let all = "SELECT id, secret, principal, rights, created_at, expires_at, revoked_at FROM token";
-    registry.tokens = rows(db, "token", all, read_token)?.into_iter().map(|token| (token.id, token)).collect();
+    let tokens = readable(db, "token", all, &[], read_token, &mut registry.unreadable)?;
+    registry.tokens = tokens.into_iter().map(|token| (token.id, token)).collect();
     for row in rows(db, "pause", "SELECT scope, name, since, until, by, reason FROM pause ORDER BY since", read_pause)?
     {
         let shade: &mut Shade = registry.pauses.entry(row.scope).or_default();
@@ -87,6 +96,31 @@ fn rows_of<T>(
         all.push(read(&mut Fields::new(row, table))?);
     }
     Ok(all)
+}
+
+/// As [`rows_of`], but for rows that cannot be read: one of them stops no start (R-279). This is for what allows something or
+/// is pinned to; a policy, a pause or a revocation that cannot be read must not be passed over.
+fn readable<T>(
+    db: &Connection,
+    table: &'static str,
+    sql: &str,
+    values: &[&dyn rusqlite::ToSql],
+    mut read: impl FnMut(&mut Fields<'_>) -> Field<T>,
+    unreadable: &mut Vec<String>,
+) -> Result<Vec<T>, Fault> {
+    let mut all = Vec::new();
+    for row in rows_of(db, table, sql, values, |fields| Ok(read(fields)))? {
+        match row {
+            Ok(row) => all.push(row),
+            Err(corrupt) => left_out(&corrupt, unreadable),
+        }
+    }
+    Ok(all)
+}
+
+fn left_out(corrupt: &Corrupt, unreadable: &mut Vec<String>) {
+    tracing::error!(%corrupt, "a row of the registry cannot be read, and is left out");
+    unreadable.push(corrupt.to_string());
 }
 
 fn read_workflow(f: &mut Fields<'_>) -> Field<Workflow> {

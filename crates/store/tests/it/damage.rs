@@ -139,12 +139,15 @@ async fn a_queued_run_without_its_delivery_is_reported_and_left() {
     let page = world.ledger.runs(RunFilter::default(), None, 10).await.unwrap();
     assert_eq!(page.items.iter().map(|run| run.id).collect::<Vec<_>>(), [good]);
     assert_eq!(page.faults[0].key, bad.to_string());
+    let (claimable, faults) = world.ledger.claimable(0, 10).await.unwrap();
+    assert_eq!(claimable.iter().map(|found| found.run).collect::<Vec<_>>(), [good]);
+    assert_eq!(faults.iter().map(|fault| fault.key.as_str()).collect::<Vec<_>>(), [bad.to_string()]);
     let patience = protocol::limits::WorkerSettings::default().patience();
     let recover =
         protocol::command::Recover { run: bad, reach: stasis_store::Reach::Lapsed, patience, able: Able::Everything };
     let told = world.ledger.transact(Command::Recover(recover)).await;
     assert!(matches!(told, Err(TransactError::Corrupt(corrupt)) if corrupt.key == bad.to_string()));
-    assert_eq!(row(), before);
+    assert_eq!(row(), before); // R-85 R-281
 }
 
 #[tokio::test]

@@ -257,6 +257,27 @@ async fn a_pattern_that_is_not_stored_whole_is_unavailable() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_manifest_that_says_too_little_stops_no_start_and_is_the_pin_text_of_its_runs() {
+    let without =
+        |key: &str| format!("UPDATE pattern SET manifest = json_remove(manifest, '$.{key}') WHERE revision = 1");
+    for damage in [without("schema"), "UPDATE pattern SET digest = x'' WHERE revision = 1".to_owned()] {
+        let desk = Desk::open().await;
+        let run = desk.run(ASKS, "{}").await;
+        register(&desk, script("result = 'newer'")).await;
+        tamper(&desk, &damage);
+        let desk = desk.reopen(Setting::default()).await;
+        assert_eq!(desk.engine.ledger().registry().unreadable.len(), 1);
+        let ended = approve(&desk, run.id).await;
+        let failure = ended.failure().expect("failed");
+        assert_eq!(failure.code, Code::PinnedPatternUnavailable);
+        assert_eq!(failure.message, "pinned Pattern unavailable: program@1");
+        // Others are none the worse.
+        let other = desk.engine.start_run(local(), request("{}")).await.expect("started").run.id;
+        assert_eq!(desk.result(&desk.ended(other).await).await, "\"newer\"");
+    }
+}
+
 /// A cache folder of a test's own.
 struct Cache {
     folder: tempfile::TempDir,

@@ -305,6 +305,23 @@ payments.order(order_id='b')
     assert_eq!(run.budget.active_us, 0); // W-166
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_whose_question_is_not_there_asks_a_new_one() {
+    let source = "result = payments.refund(order_id='a', amount=500)";
+    let (desk, run) = queued(source).await;
+    let mut scribe = Scribe::claim(&desk, run).await;
+    scribe.start();
+    // It was asked once, says its row; nothing says what, and of whom.
+    scribe.call_with(1, "payments.refund", r#"{"amount":500,"order_id":"a"}"#, |call| call.rounds = 1);
+    scribe.hand_back(None).await;
+    let desk = desk.reopen(Setting::default()).await;
+    let asked = desk.asked(run).await; // R-329
+    assert_eq!((desk.payments.applied().len(), asked.is_pending()), (0, true)); // R-329
+    desk.decide(asked.id, Verdict::Approve).await.expect("decided");
+    assert_eq!(desk.ended(run).await.status(), Status::Done);
+    assert_eq!(desk.payments.applied().len(), 1); // R-329
+}
+
 /// The detail of a run that failed by divergence.
 fn diverged(run: &Run) -> Value {
     assert_eq!(run.status(), Status::Failed, "{:?}", run.phase);

@@ -51,7 +51,7 @@ async fn a_lease_waits_for_no_person_and_a_verdict_comes_before_it() {
     let run = house.desk.run(source, "{}").await;
     assert_eq!(run.status(), Status::AwaitingConsent);
     let all = house.desk.engine.resources();
-    assert!(all.iter().all(|resource| resource.leases.is_empty())); // R-154 C-93
+    assert!(all.iter().all(|resource| resource.leases.is_empty())); // R-138 R-154 C-93
     // Others take the room meanwhile: a parked run blocks no drain.
     house.desk.register(super::PROGRAM).await.expect("registered");
     let large = house.ask("large", 1).await;

@@ -87,8 +87,10 @@ pub struct Counts {
     pub debts: u64,
 }
 
+/// A row without the times of its delivery is found too, so that it is told of and not waited for in silence (R-85).
 const CLAIMABLE: &str = "SELECT r.n, r.id, r.seq, r.pin, r.priority, r.ready_at FROM run r
- WHERE r.status = 0 AND r.live & 16 = 0 AND r.retry_at <= ?1 ORDER BY r.priority DESC, r.ready_at, r.id LIMIT ?2 OFFSET ?3";
+ WHERE r.status = 0 AND r.live & 16 = 0 AND coalesce(r.retry_at, 0) <= ?1
+ ORDER BY r.priority DESC, r.ready_at, r.id LIMIT ?2 OFFSET ?3";
 /// Pins of which hops wait, one step of the index each.
 const READY_PINS: &str = "WITH RECURSIVE ready (pin) AS (
  SELECT min(r.pin) FROM run r WHERE r.status = 0 AND r.live & 16 = 0
@@ -97,7 +99,7 @@ const READY_PINS: &str = "WITH RECURSIVE ready (pin) AS (
  WHERE ready.pin IS NOT NULL
 ) SELECT pin FROM ready WHERE pin IS NOT NULL";
 const CLAIMABLE_OF_PIN: &str = "SELECT r.n, r.id, r.seq, r.pin, r.priority, r.ready_at FROM run r
- WHERE r.status = 0 AND r.live & 16 = 0 AND r.retry_at <= ?1 AND r.pin = ?4
+ WHERE r.status = 0 AND r.live & 16 = 0 AND coalesce(r.retry_at, 0) <= ?1 AND r.pin = ?4
  ORDER BY r.priority DESC, r.ready_at, r.id LIMIT ?2 OFFSET ?3";
 /// Runs that may have a claim are found by their status, in the words of its partial index.
 const LAPSED: &str = "SELECT r.id FROM run r
