@@ -23,5 +23,6 @@ mod receipt;
 mod secrets;
 mod servers;
 mod signals;
+mod stops;
 mod teller;
 mod workflows;
