@@ -12,6 +12,7 @@ mod exits;
 mod fork;
 mod hardware;
 mod home;
+mod http;
 mod images;
 mod lost;
 mod parked;
