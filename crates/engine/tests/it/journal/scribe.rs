@@ -69,6 +69,12 @@ impl<'d> Scribe<'d> {
         self
     }
 
+    /// An entry that is no call.
+    pub(crate) fn other(&mut self, other: Other) -> &mut Self {
+        self.enter(Entry::Other(other));
+        self
+    }
+
     pub(crate) fn batch(&mut self, size: u32) -> &mut Self {
         self.enter(Entry::Other(Other::Batch { size }));
         self
