@@ -110,6 +110,8 @@ pub struct Tool {
     pub effect: EffectClass,
     /// `retry`, `idempotent`, `lookup` or `manual`.
     pub recovery: String,
+    /// What a cancel does about a call in flight: `wait`, `abort`, or the tool by which the other side is asked to stop.
+    pub on_cancel: String,
     pub description: Option<String>,
     /// `builtin`, `http`, `command`, ...
     pub connector: String,

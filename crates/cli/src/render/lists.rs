@@ -208,6 +208,12 @@ pub(crate) fn tool(tool: &Tool, now: Time) -> String {
         let _ = writeln!(text, "  {}", visible(description));
     }
     let _ = writeln!(text, "connector {}, recovery {}, asks: {}", tool.connector, tool.recovery, tool.approval);
+    let on_cancel = match tool.on_cancel.as_str() {
+        "wait" => "a call in flight is waited for".to_owned(),
+        "abort" => "a call in flight is cut".to_owned(),
+        other => format!("{other} asks the other side to stop, and the call is waited for"),
+    };
+    let _ = writeln!(text, "on cancel: {on_cancel}");
     let _ = writeln!(text, "digest {}", tool.digest);
     if let Some(at) = tool.withdrawn_at {
         let by = tool.withdrawn_by.as_deref().map(|by| format!(" by {}", visible(by))).unwrap_or_default();

@@ -58,6 +58,8 @@ fn killed(dies: Dies) {
         Dies::InFlight => Server::start(&home, &["serve"]),
     };
     home.json(0, &["workflow", "register", "ships.py"]);
+    let ship = home.json(0, &["tool", "show", "desk.ship"]);
+    assert_eq!(text(&ship, "/on_cancel"), "desk.halt"); // C-22
     let run = text(&home.json(0, &["run", "start", "ships"]), "/id").to_owned();
     teller.reached("/ship", 1);
     let mut server = server;

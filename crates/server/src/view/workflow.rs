@@ -8,7 +8,7 @@ use protocol::pause::Shared;
 use protocol::policy::{OwnRule, Trigger};
 use protocol::principal::Rights;
 use protocol::registry;
-use protocol::tool::{Connector, ToolSpec};
+use protocol::tool::{Connector, OnCancel, ToolSpec};
 use protocol::workflow;
 
 /// A workflow with its revisions, newest first. `None` while it has none.
@@ -62,6 +62,11 @@ pub(crate) fn tool(spec: &ToolSpec, digest: Digest, rule: Option<&OwnRule>, row:
         digest,
         effect: spec.effect.into(),
         recovery: spec.recovery.as_str().to_owned(),
+        on_cancel: match &spec.on_cancel {
+            OnCancel::Wait => "wait".to_owned(),
+            OnCancel::Abort => "abort".to_owned(),
+            OnCancel::Ask(asked) => asked.tool.clone(),
+        },
         description: (!spec.description.is_empty()).then(|| spec.description.clone()),
         connector: match spec.connector {
             Connector::Http(_) => "http",
